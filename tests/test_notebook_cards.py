@@ -19,7 +19,7 @@ from attnscope.claims.verdict_table import Verdicts
 from attnscope.figures.figure import Figure, Line, Panel
 from attnscope.html_tables import Sentences, Shown, card, table
 from attnscope.theory.optima.landscape import StationaryPoints
-from attnscope.theory.risk_table import task_risks
+from attnscope.theory.reference_risks import task_risks
 
 TASK = at.SingleLocation(dim=400, length=10)
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[+-]?\d+)?")

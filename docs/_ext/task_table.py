@@ -8,10 +8,10 @@ code says.
 import re
 from pathlib import Path
 
-from attnscope.registry import PREDICTORS, TASKS
 from attnscope.dynamics.setup import Setup
 from attnscope.dynamics.train import engine_for
 from attnscope.errors import AttnscopeError
+from attnscope.registry import PREDICTORS, TASKS
 from attnscope.theory.optima.landscape import known_landscape
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.reference_risks import has_head

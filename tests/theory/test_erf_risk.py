@@ -169,7 +169,7 @@ def test_reference_numbers_of_the_paper_setting():
     assert f"{at.risk(TASK, at.Erf(0.1), oracle).value:.5f}" == "0.11350"
     best, at_best = at.optimal_temperature(TASK, at.Erf)
     assert (f"{best:.5f}", f"{at_best.value:.5f}") == ("0.06377", "0.06710")
-    from attnscope.theory.risk_table import swapped_optimum
+    from attnscope.theory.reference_risks import swapped_optimum
 
     lam, swapped = swapped_optimum(TASK)
     assert (f"{lam:.5f}", f"{swapped.value:.5f}") == ("0.05749", "0.04221")

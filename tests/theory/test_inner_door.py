@@ -16,7 +16,7 @@ from attnscope.numerics.border import validation
 from attnscope.theory.optima.landscape import swapped_overlaps
 from attnscope.theory.overlaps import Overlaps, as_arrays
 from attnscope.theory.risk import unchecked_gradient, unchecked_risk
-from attnscope.theory.risk_table import swapped_optimum, swapped_risk
+from attnscope.theory.reference_risks import swapped_optimum, swapped_risk
 
 TASK = at.SingleLocation(dim=30, length=5)
 POINT = Overlaps(0.3, 0.25, 0.2, 0.35, 0.1)

@@ -68,9 +68,10 @@ class Predictor:
     temperature: Temperature
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "temperature", checked_temperature(self.temperature, type(self).__name__)
-        )
+        lam = self.temperature
+        if type(lam) is not float or not 0.0 <= lam <= check.LARGEST:
+            lam = checked_temperature(lam, type(self).__name__)
+            object.__setattr__(self, "temperature", lam)
 
     @property
     def odd(self) -> bool:
@@ -100,7 +101,7 @@ class Normalised(Predictor):
         raise NotImplementedError
 
     def weights(self, scores: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
-        scores = _scores(scores, self)
+        scores = score_array(scores, self)
         logs = self.log_activation(scores)
         if mask is not None:
             logs = np.where(mask, logs, -np.inf)
@@ -166,7 +167,7 @@ class SoftplusAttention(Normalised):
     """
 
     def log_activation(self, x: np.ndarray) -> np.ndarray:
-        x = _scores(x, self)
+        x = score_array(x, self)
         # softplus(x) = e^x (1 - e^x/2 + ...) is e^x to rounding below -37
         return np.where(x < -37, x, np.log(np.logaddexp(0, np.maximum(x, -37))))
 
@@ -209,15 +210,14 @@ class Componentwise(Predictor):
             raise bad(
                 "sigma", "Componentwise", "an elementwise function", sigma, "jax.numpy.tanh"
             )
-        refuse_lost(kinks, "kinks", "Componentwise")
-        places = (
-            ()
-            if len(np.shape(kinks)) == 1 and not len(kinks)
-            else check.array(kinks, "kinks", "Componentwise", (None,))
-        )
+        if type(kinks) is not tuple or kinks:
+            refuse_lost(kinks, "kinks", "Componentwise")
+            if len(np.shape(kinks)) != 1 or len(kinks):
+                kinks = check.array(kinks, "kinks", "Componentwise", (None,)).tolist()
+            kinks = tuple(float(x) for x in kinks)
         object.__setattr__(self, "sigma", sigma)
         object.__setattr__(self, "temperature", temperature)
-        object.__setattr__(self, "kinks", tuple(float(x) for x in places))
+        object.__setattr__(self, "kinks", kinks)
         finest = (
             None
             if scale is None
@@ -238,8 +238,8 @@ class Componentwise(Predictor):
 
     def activation(self, x: np.ndarray) -> np.ndarray:
         """sigma(x), checked: same shape, finite, float64."""
-        x = _scores(x, self)
-        out = _call(self.sigma, x)
+        x = score_array(x, self)
+        out = sigma_values(self.sigma, x)
         if out.shape != x.shape or not np.isfinite(out).all():
             got = (
                 f"shape {out.shape} for {x.shape}"
@@ -316,7 +316,7 @@ class LinearAttention(Componentwise):
         return f"LinearAttention({self.temperature!r}, offset={self.offset!r})"
 
 
-def _scores(x: Any, predictor: Predictor) -> np.ndarray:
+def score_array(x: Any, predictor: Predictor) -> np.ndarray:
     """Scores as a NumPy array of numbers; those of the library's own loops are one already."""
     if type(x) is np.ndarray and x.dtype.kind == "f":
         return x
@@ -327,7 +327,7 @@ def _scores(x: Any, predictor: Predictor) -> np.ndarray:
     return a
 
 
-def _call(sigma: Callable[[Any], Any], x: np.ndarray) -> np.ndarray:
+def sigma_values(sigma: Callable[[Any], Any], x: np.ndarray) -> np.ndarray:
     """Evaluate a user's function in float64, NumPy in and out;
     its own failures become one sentence.
     """

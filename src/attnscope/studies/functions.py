@@ -25,9 +25,9 @@ from attnscope.theory.optima import optimum
 from attnscope.theory.optima.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps, alignment_of
 from attnscope.theory.risk import risk
-from attnscope.theory.risk_table import has_head, known_values
+from attnscope.theory.reference_risks import has_head, known_values
 from attnscope.theory.samples.compared import BAYES, WORDS, compared
-from attnscope.theory.words import Pair, pair
+from attnscope.theory.task_and_predictor import Pair, pair
 
 __all__ = [
     "FUNCTIONS",

@@ -36,13 +36,13 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.figures.figure import Figure
-from attnscope.packs import import_named
+from attnscope.plugins import import_named
 from attnscope.studies.functions import FUNCTIONS, check_cell
 from attnscope.studies.study_figure import check_figure, draw
 from attnscope.sweeps import run as engine
 from attnscope.sweeps.grid import Product, check_fits, expand
 from attnscope.sweeps.key import code_version
-from attnscope.theory.words import modules_of
+from attnscope.theory.task_and_predictor import modules_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,5 +1,5 @@
 """What a task is: the contract that risk, training, the command line, studies and the explorer rely
-on.
+on. What follows from a task's class alone is found once per class and cached.
 
 notation: V vectors = the students' (trained) vectors first, the task's r teachers last; G (V, V)
 their Gram matrix.
@@ -19,6 +19,7 @@ makes training exact in law in any dimension.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from inspect import signature
 from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
 
@@ -36,9 +37,12 @@ __all__ = [
     "gaussian_fields",
     "has_classes",
     "has_law",
+    "has_value_by_class",
     "is_defined",
     "is_planted",
+    "is_planted_class",
     "laws",
+    "laws_of_class",
     "one_hot_means",
     "perpendicular",
     "recipe",
@@ -50,8 +54,9 @@ __all__ = [
 T = TypeVar("T")
 Kinds = type[T] | tuple[type[T], ...]
 
-# the methods that say how tokens and labels are drawn; the last are those of a definition
-LAW = (
+# the methods that determine how tokens and labels are drawn; all but the first belong to a
+# definition (planted/planted.py)
+LAW_METHODS = (
     "projections",
     "latent",
     "latents",
@@ -130,48 +135,68 @@ class PlantedTask(Protocol):
         """
 
 
-def is_planted(task: object) -> bool:
-    """Whether the task has projections. (Not by isinstance: that would look at `teachers`, and make
-    vectors of length dim.)
+@cache
+def is_planted_class(kind: type) -> bool:
+    """Whether tasks of this class have projections. (Not by isinstance: that would look at
+    `teachers`, and make vectors of length dim.)
     """
-    return callable(getattr(type(task), "projections", None))
+    return callable(getattr(kind, "projections", None))
+
+
+def is_planted(task: object) -> bool:
+    """Whether the task has projections."""
+    return is_planted_class(type(task))
+
+
+@cache
+def has_value_by_class(kind: type) -> bool:
+    """Whether the class alone determines that its tasks are planted and judged by a loss, not by
+    wrong signs; `has_classes` decides for the tasks of other classes.
+    """
+    return is_planted_class(kind) and getattr(kind, "judged_by_sign", None) is False
 
 
 def has_classes(task: object) -> bool:
-    """Whether heads are judged by wrong signs: a planted task without a value, unless it says
-    otherwise (`judged_by_sign`).
+    """Whether heads are judged by wrong signs: a planted task without a value, unless the task has
+    an attribute `judged_by_sign`.
     """
-    if not is_planted(task):
+    if has_value_by_class(type(task)) or not is_planted_class(type(task)):
         return False
-    return getattr(task, "judged_by_sign", len(task.teacher_gram) < 2)  # type: ignore[attr-defined]
+    by_sign = getattr(task, "judged_by_sign", None)
+    return len(task.teacher_gram) < 2 if by_sign is None else by_sign  # type: ignore[attr-defined]
 
 
 def is_defined(task: object) -> bool:
     """Whether the task's projections follow from latent, means, scales and label
     (planted/planted.py).
     """
-    drawn = getattr(type(task), "projections", None)
-    return callable(drawn) and getattr(drawn, "defines", False)
+    return getattr(getattr(type(task), "projections", None), "defines", False)
 
 
-def laws(task: object) -> list[type]:
-    """The classes of a task whose tokens have its own law, most special first.
+@cache
+def laws_of_class(kind: type) -> tuple[type, ...]:
+    """The class and those of its bases whose tasks draw tokens and labels by the same methods, most
+    special first.
 
     A subclass that draws its projections anew, or redefines one of the methods behind them, has
     left the law of its base: what is derived for the base does not hold for it.
     """
-    own = _law(type(task))
-    return [kind for kind in type(task).__mro__ if own[0] is None or _law(kind) == own]
+
+    def methods(base: type) -> list[Any]:
+        return [getattr(base, name, None) for name in LAW_METHODS]
+
+    own = methods(kind)
+    return tuple(base for base in kind.__mro__ if own[0] is None or methods(base) == own)
 
 
-def _law(kind: type) -> tuple[Any, ...]:
-    """What decides how the tokens and labels of a class are drawn."""
-    return tuple(getattr(kind, name, None) for name in LAW)
+def laws(task: object) -> tuple[type, ...]:
+    """The classes of a task whose tokens have its own law, most special first."""
+    return laws_of_class(type(task))
 
 
 def has_law(task: object, kind: type[T]) -> TypeGuard[T]:
     """Whether what is derived for tasks of this class holds for the task."""
-    return kind in laws(task)
+    return kind in laws_of_class(type(task))
 
 
 def checked_law(task: object, kinds: Kinds[T], of: str, sibling: str) -> T:
@@ -186,8 +211,8 @@ def checked_law(task: object, kinds: Kinds[T], of: str, sibling: str) -> T:
 
 
 def standardised(task: Any, batch: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Tokens, labels and mask of a batch in the coordinates that heads act on: whitened where the
-    task says so, else as they are.
+    """Tokens, labels and mask of a batch in the coordinates that heads act on: those of the task's
+    method `standardised` (whitened, say), else unchanged.
     """
     tokens, label = task.standardised(batch) if hasattr(task, "standardised") else batch[:2]
     return tokens, label, getattr(batch, "mask", None)

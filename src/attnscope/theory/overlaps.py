@@ -12,7 +12,7 @@ in an orthonormal basis of span{k*, v*} and Q = [[1, rho], [rho, 1]] - [a b]^T [
 of what is left of them: possible means that Q has no eigenvalue below 0. Shrinking a, b by t and
 rho by t^2 makes it (1 - t^2) I + t^2 Q, so t^2 = 1/(1 - least eigenvalue) is enough, for every c.
 |c| = 1 leaves one coordinate, (kap + c eta)/2; what contradicts eta = c kap is dropped. Numbers
-that would have to move by more than MOVED are refused.
+that would have to move by more than MOVE_TOLERANCE are refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from attnscope.numerics.border.whole_values import array_of
 from attnscope.tasks.base import PlantedTask, is_planted
 
 __all__ = [
-    "MOVED",
+    "MOVE_TOLERANCE",
     "Overlaps",
     "alignment_of",
     "as_arrays",
@@ -37,14 +37,16 @@ __all__ = [
     "nearest_possible",
 ]
 
-# overlaps computed in float64 scatter by 1e-15, unit vectors given to 9 digits by 1e-9; float32
-# (1e-7) is refused
-MOVED = 1e-9
-# eigenvalues of a Gram matrix below this count as 0 where dim 2 or 3 limits the rank
-TOLERANCE = 1e-9
+# how far impossible overlaps are moved at most: overlaps computed in float64 scatter by 1e-15, unit
+# vectors given to 9 digits by 1e-9; float32 (1e-7) is refused
+MOVE_TOLERANCE = 1e-9
+# eigenvalues of a Gram matrix down to minus this count as 0, and up to its root where dim 2 or 3
+# limits the rank
+GRAM_TOLERANCE = 1e-9
 # 1 - |c| below this: the division by 1 - c^2 of the quick check would lose digits
-OBLIQUE = 1e-3
-PARALLEL = 1e-15  # 1 - |c| below this is rounding: key and value are one direction
+OBLIQUE_GAP = 1e-3
+PLAIN_FLOATS = frozenset((float, np.float64))  # types that need no conversion
+PARALLEL_GAP = 1e-15  # 1 - |c| below this is rounding: key and value are one direction
 
 
 class Overlaps(NamedTuple):
@@ -136,6 +138,25 @@ def checked_overlaps(o: object, task: PlantedTask, of: str) -> Overlaps:
         raise bad(
             "overlaps", of, "an Overlaps", o, "Overlaps.oracle() or Overlaps.of(task, k, v)"
         )
+    if PLAIN_FLOATS.issuperset(map(type, o)) and np.abs(o).max() <= 1:
+        out = as_arrays(Overlaps(*o))
+    else:
+        out = _broadcast_fields(o, of)
+    alignment = alignment_of(task)
+    doubtful = ~_clearly_feasible(out, alignment)
+    if doubtful.any():
+        given = Overlaps(*(x[doubtful] for x in out))
+        moved = _possible_overlaps(given, alignment)
+        _refuse_impossible(given, moved, task, of)
+        for x, y in zip(out, moved):
+            x[doubtful] = y
+    if task.dim < 4:
+        _refuse_rank(out, task, of)
+    return out
+
+
+def _broadcast_fields(o: tuple[Any, ...], of: str) -> Overlaps:
+    """Numbers and arrays as finite float64 arrays of one shape, or one sentence."""
     fields = []
     for x, name in zip(o, Overlaps._fields):
         a = (
@@ -145,31 +166,20 @@ def checked_overlaps(o: object, task: PlantedTask, of: str) -> Overlaps:
         )
         fields.append(check.array(a, name, of, (None,) * a.ndim))
     try:
-        fields = [np.array(x, dtype=np.float64) for x in np.broadcast_arrays(*fields)]
+        return Overlaps(*(np.array(x, np.float64) for x in np.broadcast_arrays(*fields)))
     except ValueError:
         raise bad(
             "overlaps", of, "arrays that broadcast", f"shapes {[np.shape(x) for x in o]}"
         ) from None
-    out = Overlaps(*fields)
-    doubtful = ~_clearly_feasible(out, alignment_of(task))
-    if doubtful.any():
-        given = Overlaps(*(x[doubtful] for x in out))
-        moved = _moved(given, alignment_of(task))
-        _refuse_impossible(given, moved, task, of)
-        for x, y in zip(out, moved):
-            x[doubtful] = y
-    if task.dim < 4:
-        _refuse_rank(out, task, of)
-    return out
 
 
 def nearest_possible(log: np.ndarray, alignment: float) -> np.ndarray:
-    """Overlaps (5, ...) as they are where some unit vectors have them, else possible ones next to
-    them: for what a solver brings with an error of its own.
+    """Overlaps (5, ...), unchanged where some unit vectors have them, else moved to possible ones
+    nearby: for the results of a solver, which have an error of their own.
     """
     out = np.array(log)
     doubtful = ~_clearly_feasible(Overlaps(*out), alignment)
-    out[:, doubtful] = np.stack(_moved(Overlaps(*out[:, doubtful]), alignment))
+    out[:, doubtful] = np.stack(_possible_overlaps(Overlaps(*out[:, doubtful]), alignment))
     return out
 
 
@@ -177,14 +187,15 @@ def alignment_of(task: PlantedTask) -> float:
     """k*.v*; 0 where the task has no value, which may then be any direction orthogonal to the
     key.
     """
-    return float(task.teacher_gram[0, 1]) if len(task.teacher_gram) > 1 else 0.0
+    gram = task.teacher_gram
+    return float(gram[0, 1]) if len(gram) > 1 else 0.0
 
 
 def _clearly_feasible(o: Overlaps, c: float) -> np.ndarray:
     """Whether the parts of k and v outside span{k*, v*} have a positive semidefinite Gram matrix:
     cheap, and true for nearly all.
     """
-    if 1 - abs(c) < OBLIQUE:
+    if 1 - abs(c) < OBLIQUE_GAP:
         return np.zeros(o.kappa.shape, bool)
 
     def inner(a: np.ndarray, b: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -197,11 +208,11 @@ def _clearly_feasible(o: Overlaps, c: float) -> np.ndarray:
     return (rest_k >= 0) & (rest_v >= 0) & (rest_k * rest_v >= cross**2)
 
 
-def _moved(o: Overlaps, c: float) -> Overlaps:
+def _possible_overlaps(o: Overlaps, c: float) -> Overlaps:
     """Possible overlaps next to these, (n,) arrays (module docstring)."""
     sign = 1.0 if c >= 0 else -1.0
     root_far = np.sqrt(2 * (1 + abs(c)))
-    root_near = np.sqrt(2 * (1 - abs(c))) if 1 - abs(c) >= PARALLEL else 0.0
+    root_near = np.sqrt(2 * (1 - abs(c))) if 1 - abs(c) >= PARALLEL_GAP else 0.0
 
     def coordinates(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Of the projection, in the directions k* + sign v* and k* - sign v*."""
@@ -232,10 +243,10 @@ def _moved(o: Overlaps, c: float) -> Overlaps:
 
 
 def _refuse_impossible(given: Overlaps, moved: Overlaps, task: PlantedTask, of: str) -> None:
-    """Raise if some overlaps, (n,) arrays, had to move by more than MOVED."""
+    """Raise if some overlaps, (n,) arrays, had to move by more than MOVE_TOLERANCE."""
     distance = np.max([np.abs(x - y) for x, y in zip(given, moved)], axis=0)
     worst = int(np.argmax(distance))
-    if distance[worst] <= MOVED:
+    if distance[worst] <= MOVE_TOLERANCE:
         return
     numbers = ", ".join(
         f"{name}={float(x[worst]):.10g}" for name, x in zip(Overlaps._fields, given)
@@ -254,7 +265,7 @@ def _refuse_impossible(given: Overlaps, moved: Overlaps, task: PlantedTask, of: 
 def _refuse_rank(o: Overlaps, task: PlantedTask, of: str) -> None:
     """Raise if dim 2 or 3 has no room for the rank of some Gram matrix."""
     eigenvalues = np.linalg.eigvalsh(gram(o, alignment_of(task)))  # (..., 4), ascending
-    if eigenvalues.size and eigenvalues[..., 3 - task.dim].max() > TOLERANCE**0.5:
+    if eigenvalues.size and eigenvalues[..., 3 - task.dim].max() > GRAM_TOLERANCE**0.5:
         must = f"those of vectors in dimension {task.dim}"
         got = "overlaps that need a higher dimension"
         raise bad("overlaps", of, must, got, "Overlaps.of(task, k, v)")

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from attnscope.registry import word_of
 from attnscope.errors import AttnscopeError, bad
 from attnscope.html_tables import Shown, card, paragraph, table
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.predictors.attention import Erf, Predictor, Softmax
 from attnscope.predictors.heads import MultiHead
+from attnscope.registry import word_of
 from attnscope.tasks.base import is_planted
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import (

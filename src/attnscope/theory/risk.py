@@ -2,17 +2,17 @@
 
     risk(task, predictor, overlaps) = E[(Y - T(X))^2],   excess = risk - noise^2
 
-Which exact route serves which pair is one table (route.py, routes.py). What no route reaches is
+Which exact route serves which pair is one table (routes/). Where no route exists, the risk is
 sampled: on quasi-random nodes (nodes/) where the task is a definition, with the standard error of
-their scramblings; else from its projections (monte_carlo.py), with a standard error that counts
-what no draw has shown. Gradients without a route are those of the nodes. Instead of overlaps, any
-Gram matrix of trained vectors and teachers may be given. Overlaps are those of the head's unit
-vectors k, v with the task's first key and value; of any further teachers the head keeps only what
-these imply. On a CorrelatedBackground they are those of the whitened vectors.
+their scramblings; else from its projections (monte_carlo.py), with a standard error that includes
+an allowance for rare events that were not sampled. Gradients without a route are those of the
+nodes. Instead of overlaps, any Gram matrix of trained vectors and teachers may be given. Overlaps
+are those of the head's unit vectors k, v with the task's first key and value; of any further
+teachers the head keeps only what these imply. On a CorrelatedBackground they are those of the
+whitened vectors.
 
-Two doors lead to each number. `risk` and `risk_gradient` check what they are given;
-`unchecked_risk` and `unchecked_gradient` take it in the form the checks return, for loops that have
-checked it once.
+`risk` and `risk_gradient` check their arguments; `unchecked_risk` and `unchecked_gradient` take
+them in the form the checks return, for loops that have checked them once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from attnscope.theory.nodes.node_routes import (
     gram_excess,
     sampled_on_nodes,
 )
-from attnscope.theory.overlaps import MOVED, Overlaps, checked_overlaps
+from attnscope.theory.overlaps import MOVE_TOLERANCE, Overlaps, checked_overlaps
 from attnscope.theory.route import (
     Excess,
     Route,
@@ -111,10 +111,11 @@ def risk(
         overlaps: an Overlaps, or Gram matrices (..., V, V) of (k_1, v_1, ..., teachers).
         method: "auto" (exact where a route exists, else sampled), "exact" (or a refusal),
             "quasi-monte-carlo" on about `samples` fixed nodes, or "monte-carlo" on `samples` draws
-            of the projections, with an error that counts what no draw has shown; neither cost
-            depends on the dimension. The estimate's `method` says what was done.
-        samples: nodes or draws, where the risk is not exact; its error falls with them.
-        seed: of the nodes or draws, where there are any.
+            of the projections, whose error includes an allowance for rare events that were not
+            sampled. The cost does not depend on the dimension. The estimate's `method` names the
+            method used.
+        samples: number of nodes or draws where the risk is not exact; more give a smaller error.
+        seed: of the nodes or draws.
 
     >>> from attnscope.predictors.attention import Erf
     >>> task = SingleLocation(dim=400, length=10)
@@ -125,13 +126,19 @@ def risk(
     checked_planted(task, of)
     if not isinstance(overlaps, tuple) and np.ndim(overlaps) >= 2:
         return _gram_risk(task, predictor, overlaps, method, samples, seed)
-    lam = constant_temperature(checked_predictor(predictor, of), of)
+    lam = _checked_temperature(predictor, of)
     o = checked_overlaps(overlaps, task, of)
     if method not in METHODS:
         raise bad("method", of, "one of " + ", ".join(METHODS), method)
     samples = check.integer(samples, "samples", of, 2)
     seed = check.seed_value(seed, of)
     return unchecked_risk(task, predictor, o, lam, method, samples, seed)
+
+
+def _checked_temperature(predictor: object, of: str) -> float:
+    """The temperature of one head, or one sentence about a schedule or about another predictor."""
+    lam = checked_predictor(predictor, of).temperature
+    return constant_temperature(predictor, of) if callable(lam) else lam
 
 
 def _gram_risk(
@@ -153,7 +160,7 @@ def _gram_risk(
     unit = (
         one
         and len(task.teacher_gram) == 2
-        and np.abs(G[..., [0, 1], [0, 1]] - 1).max() <= MOVED
+        and np.abs(G[..., [0, 1], [0, 1]] - 1).max() <= MOVE_TOLERANCE
     )
     if unit and method == "auto":
         rows, columns = [0, 0, 1, 1, 0], [2, 3, 2, 3, 1]
@@ -183,8 +190,10 @@ def unchecked_risk(
     """
     route = find_route(task, predictor)
     lacking = "a route" if route is None else route.missing(task, predictor, o)
-    if method == "exact" or (method == "auto" and not lacking):
-        out = _exact(task, predictor, o, lam, lacking)
+    if method == "exact" and lacking:
+        raise _no_exact_risk(task, predictor, o, lacking)
+    if route is not None and not lacking and method in ("auto", "exact"):
+        out = route.excess(task, predictor, o, lam)
     elif method == "quasi-monte-carlo":
         out = sampled_on_nodes(task, predictor, o, lam, samples, seed)
     elif method == "auto" and is_defined(task):
@@ -195,16 +204,17 @@ def unchecked_risk(
 
 
 def label_noise(task: Any) -> float:
-    """The noise that a squared loss adds; any other has it inside."""
+    """The noise whose square a squared loss adds to the excess; other losses include it."""
     return task.noise if getattr(task, "loss", "squared") == "squared" else 0.0
 
 
-def _exact(task: Any, predictor: Predictor, o: Overlaps, lam: float, lacking: str) -> Excess:
-    excess = needed("excess", task, predictor, "risk(method='exact')", "method='monte-carlo'")
-    if lacking:
-        of = f"the exact risk on {type(task).__name__}"
-        raise bad("overlaps or task", of, lacking, _shown(o), "method='monte-carlo'")
-    return excess(task, predictor, o, lam)
+def _no_exact_risk(
+    task: Any, predictor: Predictor, o: Overlaps, lacking: str
+) -> AttnscopeError:
+    """The error about a pair without a route, or about what its route lacks here."""
+    needed("excess", task, predictor, "risk(method='exact')", "method='monte-carlo'")
+    of = f"the exact risk on {type(task).__name__}"
+    return bad("overlaps or task", of, lacking, _overlaps_text(o), "method='monte-carlo'")
 
 
 def sampled(
@@ -227,7 +237,7 @@ def sampled(
     return Excess(excess, error, "monte-carlo")
 
 
-def _shown(o: Overlaps) -> str:
+def _overlaps_text(o: Overlaps) -> str:
     if o.kappa.ndim:
         return f"overlaps of shape {o.kappa.shape}"
     return ", ".join(f"{name}={float(x):.6g}" for name, x in o._asdict().items())
@@ -252,14 +262,14 @@ def risk_gradient(
     """
     of = "risk_gradient"
     checked_planted(task, of)
-    lam = constant_temperature(checked_predictor(predictor, of), of)
+    lam = _checked_temperature(predictor, of)
     o = checked_overlaps(overlaps, task, of)
     row = gradient_row(task, predictor, of, "differences of risk")
     if row.measured is None:
         return unchecked_gradient(task, predictor, o, lam)
     found, error = row.measured(task, predictor, o, lam)
-    out = _finite(found)
-    out.error = _Six(*_finite(error))
+    out = _finite_gradient(found)
+    out.error = _Six(*_finite_gradient(error))
     return out
 
 
@@ -268,10 +278,10 @@ def unchecked_gradient(
 ) -> RiskGradient:
     """`risk_gradient` without errors, arguments as in `unchecked_risk`."""
     gradient = needed("gradient", task, predictor, "risk_gradient", "differences of risk")
-    return _finite(gradient(task, predictor, o, lam))
+    return _finite_gradient(gradient(task, predictor, o, lam))
 
 
-def _finite(parts: Any) -> RiskGradient:
+def _finite_gradient(parts: Any) -> RiskGradient:
     found = np.array(parts)
     if not np.isfinite(found).all():
         raise AttnscopeError(
@@ -285,10 +295,11 @@ def risk_function(task: PlantedTask, predictor: Predictor) -> Callable[[Overlaps
     """The excess risk as a raw JAX function f(overlaps, temperature): differentiable, jit- and
     vmap-able.
 
-    It refuses missing and masked values, validates nothing else and computes in whatever precision is active: call it inside
-    `attnscope.numerics.border.x64.x64()` for float64. It has no error of its own: closed forms are
-    exact to rounding, Softmax sums on a fixed grid, to 1e-9 of gamma^2 + signal^2 while temperature
-    max(1, gamma) <= 5.6 and temperature (signal + 12 max(1, gamma)) + 2 log(length) <= 192.
+    It refuses missing and masked values, validates nothing else and computes in the precision that
+    is active: call it inside `attnscope.numerics.border.x64.x64()` for float64. It returns no error:
+    closed forms are exact to rounding, Softmax sums on a fixed grid, to 1e-9 of gamma^2 + signal^2
+    while temperature max(1, gamma) <= 5.6 and temperature (signal + 12 max(1, gamma)) +
+    2 log(length) <= 192.
 
     Args:
         task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.

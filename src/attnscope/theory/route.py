@@ -1,14 +1,14 @@
 """What is known of a predictor on a task: one table, from which risks, gradients, engines and
 refusals are made.
 
-The rows of route_rows.py, filled with those of routes.py: who looks something up imports this file;
-who adds a row may import either.
+This is the documented import path: the table of routes/table.py, filled with the rows of
+routes/shipped.py.
 """
 
 from __future__ import annotations
 
-from attnscope.theory import route_rows
-from attnscope.theory import routes as routes  # fills the table
-from attnscope.theory.route_rows import *  # noqa: F403 - this file is that one, filled
+from attnscope.theory.routes import shipped as shipped  # fills the table
+from attnscope.theory.routes import table
+from attnscope.theory.routes.table import *  # noqa: F403 - the same names
 
-__all__ = route_rows.__all__
+__all__ = table.__all__

@@ -1,10 +1,10 @@
-"""A task and a predictor as people name them: two words and flat arguments (registry.py), for the
-command line and for studies.
+"""A task and a predictor from what a user types: two registered names and flat arguments
+(registry.py), for the command line and for studies.
 
-A word of yours is "module:word": the module, which adds the row, is imported first; or a task in a
-file, "my_paper.py:MyTask" (task_files.py). (Not so on the explorer's page, whose words may come
-from elsewhere.) A word that an installed package announces is a word like any other
-(packed_words.py).
+A user's own task or predictor is "module:name": the module, which registers it, is imported first.
+A task in a file is "my_paper.py:MyTask" (task_files.py). The explorer's page accepts neither,
+because its input may come from strangers. The names of installed plugins work like those of this
+library (plugin_entries.py).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from attnscope.registry import LENGTH, PREDICTORS, TASKS, Entry, find
 from attnscope.errors import bad
 from attnscope.plugins import import_named
+from attnscope.registry import LENGTH, PREDICTORS, TASKS, Entry, find
 from attnscope.theory.plugin_entries import announced_word, module_of_word
 from attnscope.theory.task_files import is_file, task_of_file
 
@@ -27,7 +27,8 @@ __all__ = ["Pair", "modules_of", "pair", "task_row"]
 class Pair:
     """A task and a predictor with their flat arguments.
 
-    length: of the contexts, for a task that has none of its own. of: who asked, for sentences.
+    length: of the contexts, for a task that has no length of its own. of: the caller's name, for
+    error messages.
     """
 
     task: Entry
@@ -41,18 +42,20 @@ class Pair:
         return self.task.make(self.task_values, self.of)
 
     def family(self, temperature: float) -> Any:
-        """The predictor at a temperature; as it is, where it has none."""
+        """The predictor at a temperature; unchanged if it has none."""
         warm = {"temperature": temperature} if "temperature" in self.predictor_values else {}
         return self.predictor.make({**self.predictor_values, **warm}, self.of)
 
 
 def pair(task: object, predictor: object, values: Mapping[str, object], of: str) -> Pair:
-    """Both rows, and who gets which argument: the task those it has, the predictor the others.
+    """The registry entries of both, with the arguments of each: the task takes those that it has,
+    the predictor the others.
 
-    Every value is read in its own type before anything is built; what nobody has gets one sentence.
+    Every value is converted to its type before anything is built; an argument that neither has is
+    refused in one sentence.
     """
     first = task_row(task, of)
-    second = find(_loaded(predictor, of, "predictor"), PREDICTORS, of, "predictor")
+    second = find(imported_word(predictor, of, "predictor"), PREDICTORS, of, "predictor")
     mine = {argument.name for argument in first.arguments}
     yours = {argument.name for argument in second.arguments} - mine
     contexts = not first.planted and "length" not in mine
@@ -70,13 +73,13 @@ def pair(task: object, predictor: object, values: Mapping[str, object], of: str)
 
 
 def task_row(task: object, of: str) -> Entry:
-    """The row of a word, of "module:word", or of a task in a file."""
-    named = task_of_file(task, of) if is_file(task) else _loaded(task, of, "task")
+    """The entry of a registered name, of "module:name", or of a task in a file."""
+    named = task_of_file(task, of) if is_file(task) else imported_word(task, of, "task")
     return find(named, TASKS, of, "task")
 
 
 def modules_of(*words: object) -> list[str]:
-    """The modules that words name, each once, in order; of a file its own name."""
+    """The modules that these names come from, each once, in order; for a file its stem."""
     found = []
     for word in map(str, words):
         if ":" in word or is_file(word):
@@ -87,8 +90,8 @@ def modules_of(*words: object) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _loaded(word: object, of: str, what: str) -> str:
-    """The word itself, with its module imported, or its row put in by the package that has it."""
+def imported_word(word: object, of: str, what: str) -> str:
+    """The registered name, after the import of its module or of the plugin that has it."""
     if ":" not in str(word):
         announced_word(str(word), what)
         return str(word)

@@ -16,7 +16,7 @@ from attnscope.predictors.attention import Softmax
 from attnscope.predictors.heads import MultiHead
 from attnscope.tasks.base import has_law
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope.theory.overlaps import TOLERANCE, Overlaps, checked_overlaps, gram
+from attnscope.theory.overlaps import GRAM_TOLERANCE, Overlaps, checked_overlaps, gram
 from attnscope.theory.risks.multi_head_risk import Task, distinct_tokens
 
 __all__ = ["GramSgd"]
@@ -91,8 +91,8 @@ class GramSgd:
             :, 0 if self.constraint == "sphere" else self.parameters :
         ]
         if (
-            np.abs(G - G.transpose(0, 2, 1)).max() > TOLERANCE
-            or np.abs(units - 1).max() > TOLERANCE
+            np.abs(G - G.transpose(0, 2, 1)).max() > GRAM_TOLERANCE
+            or np.abs(units - 1).max() > GRAM_TOLERANCE
         ):
             raise bad(
                 "gram",
@@ -101,7 +101,7 @@ class GramSgd:
                 "another matrix",
             )
         smallest = np.linalg.eigvalsh(G)[:, 0].min()
-        if smallest < -TOLERANCE * max(1.0, np.abs(G).max()):
+        if smallest < -GRAM_TOLERANCE * max(1.0, np.abs(G).max()):
             raise bad(
                 "gram",
                 of,

@@ -11,7 +11,7 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope.theory.overlaps import TOLERANCE, Overlaps, checked_overlaps, gram
+from attnscope.theory.overlaps import GRAM_TOLERANCE, Overlaps, checked_overlaps, gram
 
 __all__ = ["lengths", "pair_overlaps", "vectors_with"]
 
@@ -67,7 +67,7 @@ def _pair(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Unit vectors k, v whose Gram matrix with (k*, v*), listed first, is G."""
     # in d < 4 roundoff of the overlaps must not ask for one more dimension
-    coordinates, kept = _factor(G, ROUNDING if task.dim >= 4 else TOLERANCE)
+    coordinates, kept = _factor(G, ROUNDING if task.dim >= 4 else GRAM_TOLERANCE)
     if len(kept) > task.dim:
         got = f"{len(kept)} independent vectors"
         raise bad(

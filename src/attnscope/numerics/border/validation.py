@@ -3,7 +3,8 @@ work.
 
 Every function returns the checked value in the form the rest of the library computes with (float,
 int, float64 array) or raises `AttnscopeError`. Magnitudes are limited to 1e50: products of four
-such factors still fit in float64, so no formula downstream can overflow silently.
+such factors still fit in float64, so no formula downstream can overflow silently. Ordinary numbers
+(PLAIN_NUMBERS) within their range are accepted at once; everything else goes through all checks.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from attnscope.numerics.border.whole_values import array_of, refuse_lost
 
 __all__ = [
     "LARGEST",
+    "PLAIN_NUMBERS",
     "array",
     "fits_in_memory",
     "float_dtype",
@@ -35,8 +37,12 @@ __all__ = [
 
 LARGEST = 1e50  # see the module docstring
 LARGEST_INTEGER = 2**53  # integers up to here are exact in float64
-LONGEST_LIMIT = 10**20  # a larger limit is not written into a sentence
-UNIT_TOLERANCE = 1e-6  # a float32 unit vector of length 10^8 is unit to about 1e-7
+LARGEST_WRITTEN_LIMIT = 10**20  # a larger limit is not written into a sentence
+UNIT_NORM_TOLERANCE = 1e-6  # a float32 unit vector of length 10^8 is unit to about 1e-7
+PROBABILITY_SUM_TOLERANCE = 1e-9  # roundoff of a million float64 terms stays below this
+FINITE_BLOCK_ENTRIES = 1 << 22  # entries looked at together for NaN and infinity
+# types that carry no mask and no derivative and compare with floats without rounding
+PLAIN_NUMBERS = frozenset((float, int, np.float64))
 
 
 def real(
@@ -49,6 +55,10 @@ def real(
     hint: str = "",
 ) -> float:
     """A finite number in [low, high], or in (low, high] if `strict`, as a float."""
+    # where the limit itself is refused, the quick answer keeps a safe distance from it
+    least = 2 * max(low, 1 / LARGEST) if strict else low
+    if type(x) in PLAIN_NUMBERS and least <= x <= high < math.inf:  # type: ignore[operator]
+        return float(x)  # type: ignore[arg-type]
     bound = "" if low == -LARGEST else f" {'>' if strict else '>='} {low:g}"
     must = f"a finite number{bound}" + ("" if high == LARGEST else f" and <= {high:g}")
     low = max(low, 1 / LARGEST) if strict and low == 0 else low
@@ -88,13 +98,19 @@ def integer(
     """A whole number in [low, high], as an int. Floats with a whole value are refused:
     a count is not a measurement.
     """
+    if type(x) is int and low <= x <= high:
+        return x
     refuse_lost(x, what, of)
     if (
         not isinstance(x, numbers.Integral)
         or isinstance(x, (bool, np.bool_))
         or not low <= int(x) <= high
     ):
-        limit = "" if high == LARGEST_INTEGER or high > LONGEST_LIMIT else f" and <= {high}"
+        limit = (
+            ""
+            if high == LARGEST_INTEGER or high > LARGEST_WRITTEN_LIMIT
+            else f" and <= {high}"
+        )
         raise bad(what, of, f"an integer >= {low}{limit}", x, hint)
     return int(x)
 
@@ -167,7 +183,7 @@ def _all_finite(a: np.ndarray) -> bool:
     a boolean copy of a large array would cost an eighth of its memory.
     """
     flat = a.reshape(-1) if a.flags.c_contiguous else a.ravel()
-    block = 1 << 22
+    block = FINITE_BLOCK_ENTRIES
     return all(
         bool(np.isfinite(flat[i : i + block]).all()) for i in range(0, flat.size, block)
     )
@@ -177,7 +193,7 @@ def unit_vector(x: object, what: str, of: str, dim: int) -> np.ndarray:
     """A finite vector of length one, normalised to roundoff, as float64."""
     v = array(x, what, of, (dim,)).astype(np.float64)
     norm = float(np.linalg.norm(v))
-    if not abs(norm - 1) <= UNIT_TOLERANCE:
+    if not abs(norm - 1) <= UNIT_NORM_TOLERANCE:
         raise bad(
             what,
             of,
@@ -196,7 +212,7 @@ def probabilities(x: object, what: str, of: str, length: int) -> np.ndarray:
     total = float(p.sum())
     if (p < 0).any():
         raise bad(what, of, "non-negative", f"smallest entry {p.min():.6g}")
-    if not abs(total - 1) <= 1e-9:  # roundoff of a million float64 terms stays below this
+    if not abs(total - 1) <= PROBABILITY_SUM_TOLERANCE:
         raise bad(
             what,
             of,

@@ -18,9 +18,10 @@ from attnscope.numerics.border import validation as check
 from attnscope.tasks.planted.planted import Planted
 from attnscope.tasks.sampling import Drawn
 
-__all__ = ["ORTHOGONAL", "Located", "Pair", "curvature"]
+__all__ = ["ORTHOGONAL_COSINE", "Located", "Pair", "curvature"]
 
-ORTHOGONAL = 1e-12  # |k*.v*| below this is roundoff of a projection and counts as 0
+# |k*.v*| below this is roundoff of a projection and counts as 0
+ORTHOGONAL_COSINE = 1e-12
 
 
 def curvature(gamma: float) -> float:
@@ -76,18 +77,20 @@ class Pair(Planted[Drawn]):
         if self._key is None or self._value is None:
             return 0.0
         c = float(np.clip(self._key @ self._value, -1, 1))
-        return c if abs(c) > ORTHOGONAL else 0.0
+        return c if abs(c) > ORTHOGONAL_COSINE else 0.0
 
     @property
     def teachers(self) -> np.ndarray:
         """(2, dim): k*, v*."""
         return np.stack([self.key, self.value])
 
-    @property
+    @cached_property
     def teacher_gram(self) -> np.ndarray:
-        """(2, 2) inner products of (k*, v*)."""
+        """(2, 2) inner products of (k*, v*), read-only."""
         c = self.alignment
-        return np.array([[1.0, c], [c, 1.0]])
+        gram = np.array([[1.0, c], [c, 1.0]])
+        gram.setflags(write=False)
+        return gram
 
     def _refuse_oblique(self) -> None:
         """For tasks whose theory rests on the symmetry v* -> -v*."""
@@ -138,8 +141,8 @@ class Pair(Planted[Drawn]):
 
 
 class Located(Pair[Drawn]):
-    """A planted task in which the token at one place J decides:
-    what is asked of the posterior P(J = l | X).
+    """A planted task with one informative token, at a location J: what follows from the posterior
+    P(J = l | X).
     """
 
     def location_posterior(self, tokens: np.ndarray) -> np.ndarray:
@@ -153,7 +156,7 @@ class Located(Pair[Drawn]):
         return self._infer(tokens, "bayes_predict")[1]
 
     def _infer(self, tokens: np.ndarray, method: str) -> tuple[np.ndarray, ...]:
-        """P(J = l | X) (n, L), E[Y | X] (n,), and what else comes with them;
-        `method` is who asks, for refusals.
+        """P(J = l | X) (n, L), E[Y | X] (n,), and what else comes with them; `method` is the
+        caller's name, for refusals.
         """
         raise NotImplementedError

@@ -30,12 +30,11 @@ from scipy.special import expit
 
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
-from attnscope.tasks.planted.pair import ORTHOGONAL
+from attnscope.tasks.planted.pair import ORTHOGONAL_COSINE
 from attnscope.tasks.sampling import Sampled
 
 __all__ = ["LONGEST", "PositionalSemantic", "WeightsBatch"]
 
-NAME = "PositionalSemantic"
 LONGEST = 4.0  # of a position vector: S(2 P^2) is 1 to 1e-14 there, and tables stay small
 
 
@@ -79,26 +78,42 @@ class PositionalSemantic(Sampled[WeightsBatch]):
         place: np.ndarray | None = None,
         seed: int = 0,
     ) -> None:
-        self.dim = check.integer(dim, "dim", NAME, 2)
-        self.mix = check.real(mix, "mix", NAME, 0, 1, hint="mix=0.5")
-        self.contrast = check.real(contrast, "contrast", NAME, hint="contrast=1.0")
-        self.position = check.real(
-            position, "position", NAME, 0, LONGEST, strict=True, hint="position=1.0"
+        self.dim = check.integer(dim, "dim", "PositionalSemantic", 2)
+        self.mix = check.real(mix, "mix", "PositionalSemantic", 0, 1, hint="mix=0.5")
+        self.contrast = check.real(
+            contrast, "contrast", "PositionalSemantic", hint="contrast=1.0"
         )
-        self.seed = check.seed_value(seed, NAME)
-        self._key = None if key is None else check.unit_vector(key, "key", NAME, self.dim)
+        self.position = check.real(
+            position,
+            "position",
+            "PositionalSemantic",
+            0,
+            LONGEST,
+            strict=True,
+            hint="position=1.0",
+        )
+        self.seed = check.seed_value(seed, "PositionalSemantic")
+        self._key = (
+            None
+            if key is None
+            else check.unit_vector(key, "key", "PositionalSemantic", self.dim)
+        )
         self._place = (
-            None if place is None else check.unit_vector(place, "place", NAME, self.dim)
+            None
+            if place is None
+            else check.unit_vector(place, "place", "PositionalSemantic", self.dim)
         )
         if self._key is not None and self._place is not None:
             between = float(self._key @ self._place)
-            if abs(between) > ORTHOGONAL:
+            if abs(between) > ORTHOGONAL_COSINE:
                 got = f"key.place = {between:.6g}"
-                raise bad("place", NAME, "perpendicular to key", got, "place=None")
+                raise bad(
+                    "place", "PositionalSemantic", "perpendicular to key", got, "place=None"
+                )
 
     def __repr__(self) -> str:
         return (
-            f"{NAME}(dim={self.dim}, mix={self.mix:g}, contrast={self.contrast:g}, "
+            f"PositionalSemantic(dim={self.dim}, mix={self.mix:g}, contrast={self.contrast:g}, "
             f"position={self.position:g}, seed={self.seed})"
         )
 
@@ -135,12 +150,12 @@ class PositionalSemantic(Sampled[WeightsBatch]):
 
     def overlaps(self, k: np.ndarray) -> tuple[float, float]:
         """(e, m) = (p.k, k*.k) of a student."""
-        unit = check.unit_vector(k, "k", f"{NAME}.overlaps", self.dim)
+        unit = check.unit_vector(k, "k", "PositionalSemantic.overlaps", self.dim)
         return self.position * float(self.place @ unit), float(self.key @ unit)
 
     def student_weights(self, k: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """(n, 2): what row i of the student with key k gives to its own token."""
-        of = f"{NAME}.student_weights"
+        of = "PositionalSemantic.student_weights"
         unit = check.unit_vector(k, "k", of, self.dim)
         x, _ = check.tokens_array(tokens, of, 2, self.dim)
         e = self.position * float(self.place @ unit)

@@ -22,11 +22,11 @@ from attnscope.theory.labels.moment_risk import moment_excess, moment_law
 from attnscope.theory.nodes.node_gradient import node_gradient
 from attnscope.theory.nodes.node_risk import node_excess, reader_of
 from attnscope.theory.overlaps import Overlaps, head_gram
-from attnscope.theory.route_rows import Excess, Route, pointwise
+from attnscope.theory.routes.table import Excess, Route, pointwise
 
 __all__ = [
     "GRADIENT_NODES",
-    "NODES",
+    "NODE_ROUTE",
     "checked_gram",
     "defined_excess",
     "gram_excess",
@@ -34,10 +34,10 @@ __all__ = [
     "sampled_on_nodes",
 ]
 
-SAMPLES = 100_000  # nodes of a risk where nobody says how many
+RISK_NODES = 100_000  # nodes of a risk where nobody says how many
 # nodes of a gradient: each costs some ten times one of a risk, and training asks thousands of times
 GRADIENT_NODES = 1 << 14
-TOLERANCE = 1e-9  # as for overlaps: rounding of float64 inner products stays far below
+GRAM_TOLERANCE = 1e-9  # as for overlaps: rounding of float64 inner products stays far below
 
 
 def defined_excess(
@@ -55,14 +55,14 @@ def defined_excess(
             return node_excess(task, reader_of(task, predictor), G, lam, samples, seed)
         return found
 
-    return _gathered([one(point) for point in _points(o)], o.kappa.shape)
+    return excess_of_rows([one(point) for point in overlap_points(o)], o.kappa.shape)
 
 
-def _points(o: Overlaps) -> list[tuple[float, ...]]:
+def overlap_points(o: Overlaps) -> list[tuple[float, ...]]:
     return [tuple(float(x) for x in point) for point in zip(*(x.ravel() for x in o))]
 
 
-def _gathered(rows: list[tuple[float, float, str]], shape: tuple[int, ...]) -> Excess:
+def excess_of_rows(rows: list[tuple[float, float, str]], shape: tuple[int, ...]) -> Excess:
     excess, error = (np.array([row[k] for row in rows]).reshape(shape) for k in (0, 1))
     return Excess(excess, error, ", ".join(sorted({row[2] for row in rows})))
 
@@ -77,14 +77,14 @@ def sampled_on_nodes(
         G = head_gram(Overlaps(*point), task.teacher_gram)
         return node_excess(task, reader, G, lam, samples, seed)
 
-    return _gathered([one(point) for point in _points(o)], o.kappa.shape)
+    return excess_of_rows([one(point) for point in overlap_points(o)], o.kappa.shape)
 
 
-def _excess(task: Any, predictor: Any, o: Overlaps, lam: float) -> Excess:
-    return defined_excess(task, predictor, o, lam, SAMPLES, 0)
+def node_route_excess(task: Any, predictor: Any, o: Overlaps, lam: float) -> Excess:
+    return defined_excess(task, predictor, o, lam, RISK_NODES, 0)
 
 
-def _slopes(
+def overlap_slopes(
     task: Any, predictor: Any, o: Overlaps, lam: float, errors: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """(6, ...) partial derivatives in the overlaps and the temperature, and their errors."""
@@ -116,22 +116,28 @@ def _slopes(
     return value, off
 
 
-def _gradient(task: Any, predictor: Any, o: Overlaps, lam: float) -> np.ndarray:
-    return _slopes(task, predictor, o, lam, False)[0]
+def node_route_gradient(task: Any, predictor: Any, o: Overlaps, lam: float) -> np.ndarray:
+    return overlap_slopes(task, predictor, o, lam, False)[0]
 
 
-def _measured(
+def gradient_with_errors(
     task: Any, predictor: Any, o: Overlaps, lam: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    return _slopes(task, predictor, o, lam, True)
+    return overlap_slopes(task, predictor, o, lam, True)
 
 
-def _refuse(predictor: Any, of: str) -> None:
+def refuse_weights(predictor: Any, of: str) -> None:
     """Nodes can be differentiated if the weights can."""
     weight_function(getattr(predictor, "head", predictor), of)
 
 
-NODES = Route(_excess, _gradient, exact=False, measured=_measured, refuse=_refuse)
+NODE_ROUTE = Route(
+    node_route_excess,
+    node_route_gradient,
+    exact=False,
+    measured=gradient_with_errors,
+    refuse=refuse_weights,
+)
 
 
 def gram_excess(
@@ -151,7 +157,7 @@ def gram_excess(
             found = moment_excess(law, predictor, g, lam)
         return node_excess(task, reader, g, lam, samples, seed) if found is None else found
 
-    return _gathered([one(g) for g in flat], G.shape[:-2])
+    return excess_of_rows([one(g) for g in flat], G.shape[:-2])
 
 
 def gram_gradient(
@@ -188,12 +194,12 @@ def checked_gram(matrix: object, task: Any, vectors: int | None, of: str) -> np.
         size = "V" if vectors is None else str(vectors + len(star))
         must = f"of shape (..., {size}, {size}), trained vectors and {len(star)} teachers"
         raise bad("gram", of, must, f"shape {G.shape}", "heads_gram(task, K, V)")
-    known = np.isfinite(G).all() and np.abs(G - G.swapaxes(-1, -2)).max() <= TOLERANCE
-    if not known or np.abs(G[..., count:, count:] - star).max() > TOLERANCE:
+    known = np.isfinite(G).all() and np.abs(G - G.swapaxes(-1, -2)).max() <= GRAM_TOLERANCE
+    if not known or np.abs(G[..., count:, count:] - star).max() > GRAM_TOLERANCE:
         must = "symmetric and finite, with the task's own teachers last"
         raise bad("gram", of, must, "another matrix", "heads_gram(task, K, V)")
     least = float(np.linalg.eigvalsh(G)[..., 0].min())
-    if least < -TOLERANCE * max(1.0, float(np.abs(G).max())):
+    if least < -GRAM_TOLERANCE * max(1.0, float(np.abs(G).max())):
         hint = "inner products of vectors"
         raise bad("gram", of, "positive semidefinite", f"eigenvalue {least:.3g}", hint)
     return G

@@ -19,7 +19,7 @@ from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.base import PlantedTask, has_classes
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
 from attnscope.theory.risk import unchecked_risk
-from attnscope.theory.route_rows import checked_predictor
+from attnscope.theory.routes.table import checked_predictor
 
 __all__ = ["sign_error"]
 

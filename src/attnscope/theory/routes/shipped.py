@@ -1,4 +1,4 @@
-"""The shipped rows of the route table (route_rows.py): which formula serves which predictor on
+"""The rows of this library in the route table (table.py): which formula serves which predictor on
 which task.
 
 SingleLocation: Erf and LinearAttention in closed form, any other Componentwise by one-dimensional
@@ -38,7 +38,7 @@ from attnscope.tasks.planted.random_length import RandomLength
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.law import Law
 from attnscope.theory.monte_carlo import monte_carlo_excess
-from attnscope.theory.nodes.node_routes import NODES
+from attnscope.theory.nodes.node_routes import NODE_ROUTE
 from attnscope.theory.optima.optimal_sigma import OptimalSigma, optimal_sigma_log_excess
 from attnscope.theory.optima.oracle_saddle import critical_temperature
 from attnscope.theory.optima.swapped import swapped_overlaps
@@ -62,25 +62,27 @@ from attnscope.theory.risks.linear_risk import (
 from attnscope.theory.risks.normalised_gradient import normalised_gradient
 from attnscope.theory.risks.normalised_risk import normalised_excess
 from attnscope.theory.risks.several_tokens_risk import head_risk
-from attnscope.theory.route_rows import Excess, Route, add_route, needed, pointwise
+from attnscope.theory.routes.table import Excess, Route, add_route, needed, pointwise
 
 __all__: list[str] = []
 
 
-def _table(rows: np.ndarray, o: Overlaps, method: str) -> Excess:
+def _excess_of_rows(rows: np.ndarray, o: Overlaps, method: str) -> Excess:
     """Rows (points, 2) of excess and error, or (points, 3) of excess, log excess and error."""
-    columns = [rows[:, i].reshape(o.kappa.shape) for i in range(rows.shape[1])]
+    columns = rows.T.reshape(-1, *o.kappa.shape)
     return Excess(columns[0], columns[-1], method, columns[1] if len(columns) == 3 else None)
 
 
-def _stacked(function: Callable[[tuple[float, ...]], np.ndarray], o: Overlaps) -> np.ndarray:
+def _gradient_of_points(
+    function: Callable[[tuple[float, ...]], np.ndarray], o: Overlaps
+) -> np.ndarray:
     return pointwise(function, o).T.reshape(6, *o.kappa.shape)
 
 
 # -- SingleLocation --------------------------------------------------------------------------------
 
 
-def _sampled(
+def _sampled_excess(
     task: SingleLocation, predictor: Predictor, o: Overlaps,
     lam: float, samples: int, seed: int,
 ) -> Excess:  # fmt: skip
@@ -90,10 +92,12 @@ def _sampled(
         monte_carlo_excess(predictor, point, lam, law, samples=samples, seed=[seed, i])
         for i, point in enumerate(points)
     ]
-    return _table(np.array(rows), o, "monte-carlo")
+    return _excess_of_rows(np.array(rows), o, "monte-carlo")
 
 
-def _erf(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
+def _erf_excess(
+    task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float
+) -> Excess:
     return Excess(*erf_excess_and_error(o, lam, Law.of(task)), "closed form")
 
 
@@ -105,7 +109,7 @@ def _erf_jax(task: SingleLocation, predictor: Predictor) -> Callable[[Overlaps, 
     return lambda o, lam: erf_excess_jax(o, lam, Law.of(task))
 
 
-def _linear(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
+def _linear_excess(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
     return Excess(
         *linear_excess_and_error(o, lam, predictor.offset, Law.of(task)), "closed form"
     )
@@ -121,12 +125,14 @@ def _linear_jax(task: SingleLocation, predictor: Any) -> Callable[[Overlaps, Any
     return lambda o, lam: linear_excess(o, lam, predictor.offset, Law.of(task), xp=jnp)
 
 
-def _componentwise(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
+def _componentwise_excess(
+    task: SingleLocation, predictor: Any, o: Overlaps, lam: float
+) -> Excess:
     law = Law.of(task)
     outside = background(predictor, lam) if law.length > 1 else None
     excess = partial(componentwise_excess, predictor, lam=lam, law=law, outside=outside)
     rows = pointwise(excess, o)
-    return _table(rows, o, "1-D quadrature")
+    return _excess_of_rows(rows, o, "1-D quadrature")
 
 
 def _componentwise_gradient(
@@ -135,36 +141,41 @@ def _componentwise_gradient(
     law = Law.of(task)
     outside = background_moments(predictor, lam)
     gradient = partial(componentwise_gradient, predictor, lam=lam, law=law, outside=outside)
-    return _stacked(gradient, o)
+    return _gradient_of_points(gradient, o)
 
 
-def _optimal(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
+def _optimal_sigma_excess(
+    task: SingleLocation, predictor: Any, o: Overlaps, lam: float
+) -> Excess:
     sigma = predictor.sigma
     own = (sigma.gamma, sigma.signal, sigma.length) == (task.gamma, task.signal, task.length)
     if not (
         own and task.alignment == 0 and o.kappa.ndim == 0 and tuple(o) == Overlaps.oracle()
     ):
-        return _componentwise(task, predictor, o, lam)
+        return _componentwise_excess(task, predictor, o, lam)
     log_excess, error = optimal_sigma_log_excess(task.gamma, task.signal, task.length)
     return Excess(
         np.exp(log_excess), error * np.exp(log_excess), "log-space quadrature", log_excess
     )
 
 
-def _softmax(task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
-    # here, because it loads numba
-    from attnscope.theory.risks.softmax_profile import many_excesses
+def _softmax_excess(
+    task: SingleLocation, predictor: Predictor, o: Overlaps, lam: float
+) -> Excess:
+    # imported here, because both load numba
+    from attnscope.theory.risks.softmax_profile import PROFILE_POINTS, many_excesses
     from attnscope.theory.risks.softmax_risk import softmax_excess
 
     law = Law.of(task)
-    points = np.stack([np.ravel(x) for x in o], axis=1)
-    rows = many_excesses(points, lam, law)
+    rows = None
+    if o.kappa.size >= PROFILE_POINTS:
+        rows = many_excesses(np.stack([np.ravel(x) for x in o], axis=1), lam, law)
     if rows is None:
-        rows = pointwise(lambda point: softmax_excess(point, lam, law), o)
-    return _table(rows, o, "2-D quadrature")
+        rows = pointwise(partial(softmax_excess, temperature=lam, law=law), o)
+    return _excess_of_rows(rows, o, "2-D quadrature")
 
 
-def _softmax_prepared(task: SingleLocation, predictor: Predictor, lam: float) -> Any:
+def _prepared_softmax_gradient(task: SingleLocation, predictor: Predictor, lam: float) -> Any:
     from attnscope.theory.risks.softmax_profile import evaluate, profile
 
     law = Law.of(task)
@@ -180,7 +191,7 @@ def _softmax_gradient(
     from attnscope.theory.risks.softmax_risk import softmax_excess_gradient
 
     law = Law.of(task)
-    return _stacked(lambda point: softmax_excess_gradient(point, lam, law), o)
+    return _gradient_of_points(lambda point: softmax_excess_gradient(point, lam, law), o)
 
 
 def _softmax_jax(
@@ -191,17 +202,21 @@ def _softmax_jax(
     return lambda o, lam: softmax_excess_jax(o, lam, Law.of(task))
 
 
-def _normalised(task: SingleLocation, predictor: Any, o: Overlaps, lam: float) -> Excess:
+def _normalised_excess(
+    task: SingleLocation, predictor: Any, o: Overlaps, lam: float
+) -> Excess:
     law = Law.of(task)
     rows = pointwise(lambda point: normalised_excess(predictor, point, lam, law), o)
-    return _table(rows, o, "2-D quadrature")
+    return _excess_of_rows(rows, o, "2-D quadrature")
 
 
 def _normalised_gradient(
     task: SingleLocation, predictor: Any, o: Overlaps, lam: float
 ) -> Any:
     law = Law.of(task)
-    return _stacked(lambda point: normalised_gradient(predictor, point, lam, law), o)
+    return _gradient_of_points(
+        lambda point: normalised_gradient(predictor, point, lam, law), o
+    )
 
 
 def _erf_swapped(task: SingleLocation, lam: float) -> Overlaps:
@@ -212,49 +227,55 @@ def _erf_critical(task: SingleLocation) -> float:
     return critical_temperature(task)
 
 
-_ERF = Route(
-    _erf,
+_ERF_ROUTE = Route(
+    _erf_excess,
     _erf_gradient,
     _erf_jax,
     True,
-    _sampled,
+    _sampled_excess,
     swapped=_erf_swapped,
     critical=_erf_critical,
 )
-add_route(SingleLocation, Erf, _ERF)
+add_route(SingleLocation, Erf, _ERF_ROUTE)
 add_route(
     SingleLocation,
     LinearAttention,
-    Route(_linear, _linear_gradient, _linear_jax, True, _sampled),
+    Route(_linear_excess, _linear_gradient, _linear_jax, True, _sampled_excess),
 )
 add_route(
-    SingleLocation, OptimalSigma, Route(_optimal, _componentwise_gradient, sampled=_sampled)
+    SingleLocation,
+    OptimalSigma,
+    Route(_optimal_sigma_excess, _componentwise_gradient, sampled=_sampled_excess),
 )
 add_route(
     SingleLocation,
     Componentwise,
-    Route(_componentwise, _componentwise_gradient, sampled=_sampled),
+    Route(_componentwise_excess, _componentwise_gradient, sampled=_sampled_excess),
 )
 add_route(
     SingleLocation,
     Softmax,
     Route(
-        _softmax,
+        _softmax_excess,
         _softmax_gradient,
         _softmax_jax,
-        sampled=_sampled,
-        prepared=_softmax_prepared,
+        sampled=_sampled_excess,
+        prepared=_prepared_softmax_gradient,
     ),
 )
 add_route(
-    SingleLocation, Normalised, Route(_normalised, _normalised_gradient, sampled=_sampled)
+    SingleLocation,
+    Normalised,
+    Route(_normalised_excess, _normalised_gradient, sampled=_sampled_excess),
 )
 
 
 # -- other tasks -----------------------------------------------------------------------------------
 
 
-def _averaged(task: RandomLength, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
+def _length_averaged_excess(
+    task: RandomLength, predictor: Predictor, o: Overlaps, lam: float
+) -> Excess:
     def at_length(fixed: SingleLocation) -> Estimate:
         part = needed("excess", fixed, predictor, "risk", "method='monte-carlo'")(
             fixed, predictor, o, lam
@@ -267,7 +288,7 @@ def _averaged(task: RandomLength, predictor: Predictor, o: Overlaps, lam: float)
     )
 
 
-def _averaged_gradient(
+def _length_averaged_gradient(
     task: RandomLength, predictor: Predictor, o: Overlaps, lam: float
 ) -> Any:
     of = "risk_gradient"
@@ -278,7 +299,7 @@ def _averaged_gradient(
     return sum(q * np.asarray(part) for q, part in zip(task.probs, parts))
 
 
-def _whitened(
+def _whitened_excess(
     task: CorrelatedBackground, predictor: Predictor, o: Overlaps, lam: float
 ) -> Excess:
     white = task.whiten()
@@ -303,46 +324,46 @@ def _whitened_gradient(
     return white.scale**2 * np.asarray(inner(white.task, predictor, o, lam))
 
 
-def _not_whitened(task: CorrelatedBackground, predictor: Predictor, o: Overlaps) -> str:
+def _missing_whitening(task: CorrelatedBackground, predictor: Predictor, o: Overlaps) -> str:
     plain = task.informative == "scaled" and task.degrees_of_freedom is None
     return "" if plain else "a Gaussian background with informative='scaled'"
 
 
-def _one_head(task: Any, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
+def _oracle_head_excess(task: Any, predictor: Predictor, o: Overlaps, lam: float) -> Excess:
     found = head_risk(task, predictor)
     return Excess(
         np.asarray(found.excess), found.error, found.method, np.asarray(found.log_excess)
     )
 
 
-def _not_oracle(task: Any, predictor: Predictor, o: Overlaps) -> str:
+def _missing_oracle(task: Any, predictor: Predictor, o: Overlaps) -> str:
     oracle = np.ndim(o.kappa) == 0 and tuple(float(x) for x in o) == Overlaps.oracle()
     return "" if oracle else "Overlaps.oracle()"
 
 
-add_route(RandomLength, Predictor, Route(_averaged, _averaged_gradient))
+add_route(RandomLength, Predictor, Route(_length_averaged_excess, _length_averaged_gradient))
 add_route(
     CorrelatedBackground,
     Predictor,
-    Route(_whitened, _whitened_gradient, missing=_not_whitened),
+    Route(_whitened_excess, _whitened_gradient, missing=_missing_whitening),
 )
 for _task in (MultiLocation, MaxLocation):
-    add_route(_task, Componentwise, Route(_one_head, missing=_not_oracle))
-    add_route(_task, Normalised, Route(_one_head, missing=_not_oracle))
+    add_route(_task, Componentwise, Route(_oracle_head_excess, missing=_missing_oracle))
+    add_route(_task, Normalised, Route(_oracle_head_excess, missing=_missing_oracle))
 
 
 # -- several heads ---------------------------------------------------------------------------------
 
 
-def _coinciding(task: MultiDirection, predictor: MultiHead, o: object) -> str:
+def _missing_distinct(task: MultiDirection, predictor: MultiHead, o: object) -> str:
     alone = task.positions == "distinct" or task.directions == 1
     return "" if alone else "positions='distinct'"
 
 
 add_route(SingleLocation, MultiHead, Route(distinct_excess))
-add_route(MultiDirection, MultiHead, Route(distinct_excess, missing=_coinciding))
+add_route(MultiDirection, MultiHead, Route(distinct_excess, missing=_missing_distinct))
 
 
 # -- any planted task ------------------------------------------------------------------------------
 
-add_route(PlantedTask, object, NODES)
+add_route(PlantedTask, object, NODE_ROUTE)

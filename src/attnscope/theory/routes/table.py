@@ -1,26 +1,35 @@
-"""Rows of the route table: what is known of a kind of predictor on a kind of task, and how the row
-of a pair is found.
+"""The route table: what is known of a kind of predictor on a kind of task, and how the row of a
+pair is found.
 
     Route(excess, gradient, jax, closed)     of a pair (kind of task, kind of predictor)
 
 A pair is looked up by the classes of the task, most special first, then by those of the predictor;
 so a subclass of Componentwise has a route without being listed. After the listed rows comes the one
 of a task's own method `exact_risk`, and last that of every planted task, whose gradient is that of
-fixed nodes (nodes/node_routes.py): the first row that has the part in question serves. `add_route`
-adds a row from anywhere. routes.py has the shipped rows; route.py is this file with them.
+fixed nodes (nodes/node_routes.py). The first row that has the part in question is used. The rows of
+a pair of classes are found once and cached; `add_route` adds a row from anywhere and clears the
+cache. The rows of this library are in shipped.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from attnscope.errors import AttnscopeError
 from attnscope.predictors.attention import Predictor, has_one_head
-from attnscope.tasks.base import PlantedTask, has_classes, is_planted, laws
+from attnscope.tasks.base import (
+    PlantedTask,
+    has_classes,
+    has_value_by_class,
+    is_planted,
+    laws_of_class,
+)
 from attnscope.theory.overlaps import Overlaps
 
 __all__ = [
@@ -37,6 +46,7 @@ __all__ = [
     "needed",
     "pointwise",
     "prepared_gradient",
+    "remove_route",
     "rows_of",
 ]
 
@@ -102,45 +112,61 @@ def add_route(task: type, predictor: type, route: Route) -> None:
     a later row replaces an earlier one.
     """
     _ROUTES[task, predictor] = route
+    _listed_rows.cache_clear()
 
 
-def all_routes() -> dict[tuple[type, type], Route]:
-    """Every row, shipped or added."""
-    return _ROUTES
+def remove_route(task: type, predictor: type) -> None:
+    """Take out the row of exactly this pair."""
+    del _ROUTES[task, predictor]
+    _listed_rows.cache_clear()
 
 
-def rows_of(task: object, predictor: object) -> Iterator[Route]:
+def all_routes() -> Mapping[tuple[type, type], Route]:
+    """Every row, shipped or added; read-only."""
+    return MappingProxyType(_ROUTES)
+
+
+@cache
+def _listed_rows(task: type, predictor: type) -> tuple[tuple[Route, ...], Route | None]:
+    """The rows of two classes, most special first, and the row of every planted task."""
+    kinds = predictor.__mro__
+    pairs = [(t, p) for t in laws_of_class(task) for p in kinds]
+    planted = [_ROUTES[PlantedTask, p] for p in kinds if (PlantedTask, p) in _ROUTES]
+    return tuple(_ROUTES[x] for x in pairs if x in _ROUTES), planted[0] if planted else None
+
+
+def rows_of(task: object, predictor: object) -> list[Route]:
     """The rows of a pair, most special first (module docstring)."""
-    kinds = type(predictor).__mro__
-    for pair in ((t, p) for t in laws(task) for p in kinds):
-        if pair in _ROUTES:
-            yield _ROUTES[pair]
+    listed, last = _listed_rows(type(task), type(predictor))
+    rows = list(listed)
     if callable(getattr(task, "exact_risk", None)):
-        yield own_route(task)
-    if is_planted(task) and not has_classes(task):
-        last = next(((PlantedTask, p) for p in kinds if (PlantedTask, p) in _ROUTES), None)
-        if last is not None:
-            yield _ROUTES[last]
+        rows.append(OWN_METHOD)
+    if last is not None and is_planted(task) and not has_classes(task):
+        rows.append(last)
+    return rows
 
 
 def find_route(task: object, predictor: object) -> Route | None:
     """The most special row that is exact, or None."""
+    listed, _ = _listed_rows(type(task), type(predictor))
+    for row in listed:
+        if row.exact:
+            return row
     return next((row for row in rows_of(task, predictor) if row.exact), None)
 
 
-def own_route(task: Any) -> Route:
-    """The row that a task's own method `exact_risk(predictor, overlaps, temperature)` makes."""
-    asked = task.exact_risk
+def _own_excess(task: Any, predictor: Any, o: Overlaps, lam: float) -> Excess:
+    value, error = task.exact_risk(predictor, o, lam)
+    return Excess(value, error, "exact_risk")
 
-    def excess(task: Any, predictor: Any, o: Overlaps, lam: float) -> Excess:
-        value, error = asked(predictor, o, lam)
-        return Excess(value, error, "exact_risk")
 
-    def missing(task: Any, predictor: Any, o: Any) -> str:
-        known = o is not None and asked(predictor, o, predictor.temperature) is not None
-        return "" if known else "a predictor and overlaps that exact_risk knows"
+def _own_missing(task: Any, predictor: Any, o: Any) -> str:
+    known = o is not None and task.exact_risk(predictor, o, predictor.temperature) is not None
+    return "" if known else "a predictor and overlaps that exact_risk knows"
 
-    return Route(excess, missing=missing)
+
+# the row of a task that has a method `exact_risk(predictor, overlaps, temperature)`
+OWN_METHOD = Route(_own_excess, missing=_own_missing)
 
 
 def closed_form(task: object, predictor: object) -> bool:
@@ -192,7 +218,7 @@ def needed(
 
 def _sentence(part: str, task: object, predictor: object, of: str, sibling: str) -> str:
     words = {"excess": "an exact risk", "gradient": "an exact gradient", "jax": "a JAX risk"}
-    kinds = laws(task)
+    kinds = laws_of_class(type(task))
     names = [
         p.__name__
         for (t, p), row in _ROUTES.items()
@@ -211,31 +237,33 @@ def pointwise(function: Callable[[tuple[float, ...]], Any], o: Overlaps) -> np.n
     """function(overlaps of one point) for every point of the broadcast shape, in order:
     (points, ...).
     """
-    return np.array(
-        [function(tuple(float(x) for x in point)) for point in zip(*(x.ravel() for x in o))]
-    )
+    points = zip(*(np.ravel(x).tolist() for x in o))
+    return np.array([function(point) for point in points])
 
 
 def checked_planted(task: object, of: str) -> Any:
     """The task, if it has projections and a key and a value, or one sentence."""
+    if has_value_by_class(type(task)):
+        return task
     if not is_planted(task) or has_classes(task):
         one = "SingleLocation(dim=400, length=10)"
         sibling = "sign_error(task, predictor, overlaps)" if has_classes(task) else one
         raise AttnscopeError(
-            f"task of {of} must be a planted task with a key and a value, got {_named(task)}; try "
-            f"{sibling}."
+            f"task of {of} must be a planted task with a key and a value, got "
+            f"{_short_repr(task)}; try {sibling}."
         )
     return task
 
 
 def checked_predictor(predictor: object, of: str) -> Predictor:
+    """The predictor, if it has one key and one value, or one sentence."""
     if not has_one_head(predictor):
         raise AttnscopeError(
             f"predictor of {of} must be a Predictor such as Erf, Softmax or Componentwise, got "
-            f"{_named(predictor)}; try Erf(0.1)."
+            f"{_short_repr(predictor)}; try Erf(0.1)."
         )
     return predictor
 
 
-def _named(x: object) -> str:
+def _short_repr(x: object) -> str:
     return " ".join(repr(x).split())[:80]
