@@ -24,6 +24,7 @@ plugin that cannot be loaded becomes one sentence, and everything else works.
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,6 +39,7 @@ __all__ = [
     "CLAIMS",
     "COMMANDS",
     "PAPERS",
+    "PLAIN_WORD",
     "PREDICTORS",
     "TASKS",
     "TOURS",
@@ -53,6 +55,7 @@ CLAIMS = "attnscope.claims"
 PAPERS = "attnscope.papers"
 COMMANDS = "attnscope.commands"
 TOURS = "attnscope.tours"  # steps of tours that show a claim: the explorer's, for reports
+PLAIN_WORD = re.compile(r"[a-z][a-z0-9-]*")  # what a name that people type looks like
 ERROR_CHARACTERS = 120  # of somebody else's error message
 PATHS_KEPT = 32  # versions of sys.path whose entry points are remembered
 

@@ -44,7 +44,7 @@ __all__ = [
 
 IDS_SHOWN = 3  # in a sentence
 OWN = "attnscope "  # how the origin of our own claims begins
-CLAIM_FILE = re.compile(r"[a-z]+_\d+_\w+")  # slr_13_swapped_beats_oracle
+CLAIM_FILE = re.compile(r"[a-z][a-z0-9]*_\d+_\w+")  # slr_13_swapped_beats_oracle
 
 
 class ListedClaim(NamedTuple):

@@ -7,17 +7,15 @@ that it never breaks another one; a name that is no plain word, or one of ours, 
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import typer
 
 from attnscope import plugins
 from attnscope.errors import AttnscopeError
+from attnscope.plugins import PLAIN_WORD
 
 __all__ = ["plugin_command", "plugin_command_names"]
-
-PLAIN_WORD = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def plugin_command_names() -> list[str]:
