@@ -24,12 +24,12 @@ from table import heading, limit, row
 
 import attnscope as at
 from attnscope.dynamics.engines.compiled_heads import CompiledSgd
-from attnscope.dynamics.engines.erf_engines import SgdErf
 from attnscope.dynamics.engines.full_planted import FullPlanted
 from attnscope.dynamics.engines.gram_sgd import GenericSgd
 from attnscope.dynamics.engines.losses import squared_loss
 from attnscope.dynamics.engines.planted_sgd import PlantedSgd
-from attnscope.numerics.compiled.fast_erf import FLAGS, exp_negative
+from attnscope.dynamics.engines.sgd_erf import SgdErf
+from attnscope.numerics.compiled.fast_erf import FUSED_FLAGS, exp_negative
 from attnscope.numerics.compiled.fast_normal import normals, seed_generators
 from attnscope.numerics.compiled.run_tiles import LANES
 from attnscope.theory.overlaps import Overlaps
@@ -133,7 +133,7 @@ def generic_rows():
 # -- the compiled engines --------------------------------------------------------------------------
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def numbers_alone(g, pairs, exponentials, steps, lanes):
     """The normals and exponentials of some steps, nothing else, by the functions of the engine."""
     z = np.empty(2 * LANES)

@@ -15,7 +15,7 @@ from helpers.tolerances import (
 
 from attnscope.dynamics import loop
 from attnscope.dynamics import train as train_module
-from attnscope.dynamics.engines.erf_engines import PopulationErf
+from attnscope.dynamics.engines.population_erf import PopulationErf
 from attnscope.dynamics.experiments import run_experiment
 from attnscope.dynamics.schedule import temperatures
 from attnscope.dynamics.starts import Moments

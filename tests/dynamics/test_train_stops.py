@@ -11,7 +11,7 @@ from helpers.patience import HANG
 from attnscope.dynamics import loop
 from attnscope.dynamics import train as train_module
 from attnscope.dynamics import trajectory as trajectory_module
-from attnscope.dynamics.engines.erf_engines import PopulationErf
+from attnscope.dynamics.engines.population_erf import PopulationErf
 from attnscope.dynamics.train import train
 from attnscope.predictors.attention import (
     Erf,
@@ -139,7 +139,7 @@ def test_pieces_follow_the_clock(monkeypatch):
 def test_the_spinner_explains_a_long_first_call(monkeypatch, capfd):
     """On a terminal only; nothing is printed when the call is quick."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(loop, "PATIENCE", 0.05)
+    monkeypatch.setattr(loop, "SPINNER_DELAY_SECONDS", 0.05)
     with loop._spinner("compiling, once"):
         deadline = time.monotonic() + HANG
         while (
@@ -148,7 +148,7 @@ def test_the_spinner_explains_a_long_first_call(monkeypatch, capfd):
         ):
             pass
     assert "compiling, once" in said
-    monkeypatch.setattr(loop, "PATIENCE", 3600.0)
+    monkeypatch.setattr(loop, "SPINNER_DELAY_SECONDS", 3600.0)
     capfd.readouterr()
     with loop._spinner("compiling, once"):
         pass

@@ -28,7 +28,7 @@ from scipy.special import ndtr
 
 from attnscope.dynamics.engines.engine_table import engine_for
 from attnscope.dynamics.overlap_runs import (
-    ALIGNED,
+    ALIGNED_COSINE,
     OverlapRuns,
     at_temperature,
     exact_excess,
@@ -116,7 +116,7 @@ def _undecided(run: OverlapRuns, group: np.ndarray) -> list[str]:
         f"{null:.4g} of predicting the mean."
     ]
     out += _attention(run, group)
-    if o.nu < ALIGNED:
+    if o.nu < ALIGNED_COSINE:
         out.append(f"The value direction is not learned: |nu| {o.nu:.3f}.")
     return out + (_stability(run, group) or _held(run, group))
 

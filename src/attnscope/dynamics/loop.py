@@ -10,10 +10,10 @@ log point on, its last entry before is repeated.
 Swap move. At small temperatures T is nearly symmetric in k and v, and about half of the random
 starts end with the roles exchanged. The token mean is s k*/L, so |v.mean| > |k.mean|, that is
 |theta| > |kappa|, gives them away (here with the exact mean; with real data, a mean over samples).
-A run that has settled in such a state, no overlap having moved by more than STILL in SETTLE_TIME
+A run that has settled in such a state, no overlap having moved by more than SETTLED_CHANGE in SETTLE_TIME
 units of gradient-flow time (alpha times steps), has k and v exchanged, (kappa, eta, theta, nu) ->
-(theta, nu, kappa, eta), and goes on. This is looked for at multiples of log_every, after they are
-logged.
+(theta, nu, kappa, eta), and goes on. Runs are examined for this at multiples of log_every, after
+these are logged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -42,11 +42,11 @@ AnyRuns = TypeVar("AnyRuns", bound=Runs)
 # the saddle grows at .3 to .8 (d = 400, lam .02 to .1): a run there would move e^3- to e^8-fold
 SETTLE_TIME = 10.0
 # change of an overlap that counts as none; noise of SGD at the paper's settings is smaller
-STILL = 0.05
-PIECE = 0.25  # seconds between two looks at the keyboard and two updates of the bar
+SETTLED_CHANGE = 0.05
+PIECE_SECONDS = 0.25  # seconds between two looks at the keyboard and two updates of the bar
 # steps; doubled and halved from there. One: a step of a giant batch takes seconds
-FIRST_PIECE = 1
-PATIENCE = 0.7  # seconds after which a silent first call explains itself
+FIRST_PIECE_STEPS = 1
+SPINNER_DELAY_SECONDS = 0.7  # seconds after which a silent first call explains itself
 
 
 def advance(run: AnyRuns, engine: Engine, end: int, show: bool) -> AnyRuns:
@@ -65,11 +65,12 @@ def advance(run: AnyRuns, engine: Engine, end: int, show: bool) -> AnyRuns:
     swapped_at = getattr(run, "swapped_at", np.full(run.runs, -1))
     reached = Reached(begin, kept, run.state, run.diverged_at, swapped_at)
     try:
-        _compile(engine, run, show)
-        with progress(end - begin, f"training {run.runs} runs", disable=not show) as bar:
+        compile_under_spinner(engine, run, show)
+        shown = progress(end - begin, f"training {run.runs} runs") if show else nullcontext()
+        with shown as bar:
             walker = Walker(engine, run.setup.predictor.temperature, bar)
             for mark in marks:
-                reached = _interval(walker, run, reached, mark, step, points)
+                reached = advance_interval(walker, run, reached, mark, step, points)
     except KeyboardInterrupt:
         left = end - reached.step
         print(
@@ -99,11 +100,13 @@ def continued(
 class Walker:
     """Advances states step by step number, in pieces short enough for the bar and for Ctrl-C."""
 
-    def __init__(self, engine: Engine, temperature: Temperature, bar: Bar) -> None:
+    def __init__(
+        self, engine: Engine, temperature: Temperature, bar: Bar | None = None
+    ) -> None:
         self.engine = engine
         self.temperature = temperature
         self.bar = bar
-        self.piece = FIRST_PIECE
+        self.piece = FIRST_PIECE_STEPS
 
     def walk(self, state: State, begin: int, end: int) -> State:
         """The state after the updates begin, ..., end - 1."""
@@ -113,19 +116,18 @@ class Walker:
             state = self.engine.advance(
                 state, temperatures(self.temperature, begin, begin + n)
             )
-            self.bar.advance(n)
+            if self.bar is not None:
+                self.bar.advance(n)
             begin += n
-            self._pace(n, time.perf_counter() - clock)
+            seconds = time.perf_counter() - clock
+            if seconds > 2 * PIECE_SECONDS:
+                self.piece = max(1, n // 2)
+            elif seconds < PIECE_SECONDS / 2 and n == self.piece:
+                self.piece *= 2
         return state
 
-    def _pace(self, n: int, seconds: float) -> None:
-        if seconds > 2 * PIECE:
-            self.piece = max(1, n // 2)
-        elif seconds < PIECE / 2 and n == self.piece:
-            self.piece *= 2
 
-
-def _interval(
+def advance_interval(
     walker: Walker,
     run: Runs,
     at: Reached,
@@ -147,12 +149,12 @@ def _interval(
     diverged_at = at.diverged_at.copy()
     new = lost & (diverged_at < 0)
     if new.any():
-        again = Walker(walker.engine, walker.temperature, Bar())
-        _locate(again, run, state, at.step, end, new, diverged_at)
+        again = Walker(walker.engine, walker.temperature)
+        locate_divergence(again, run, state, at.step, end, new, diverged_at)
     return Reached(end, at.logs + 1, after, diverged_at, swapped_at)
 
 
-def _locate(
+def locate_divergence(
     walker: Walker,
     run: Runs,
     state: State,
@@ -171,9 +173,9 @@ def _locate(
     half = walker.walk(state, begin, middle)
     lost = run.lost(run.read(walker.engine, half))
     if (which & lost).any():
-        _locate(walker, run, state, begin, middle, which & lost, out)
+        locate_divergence(walker, run, state, begin, middle, which & lost, out)
     if (which & ~lost).any():
-        _locate(walker, run, half, middle, end, which & ~lost, out)
+        locate_divergence(walker, run, half, middle, end, which & ~lost, out)
 
 
 # -- the swap move ---------------------------------------------------------------------------------
@@ -196,7 +198,7 @@ def _swap_due(
         return np.zeros(points.shape[2], dtype=bool)
     kappa = points[-1, 0]
     theta = points[-1, 2]
-    settled = np.abs(points[-1] - points[back]).max(axis=0) <= STILL
+    settled = np.abs(points[-1] - points[back]).max(axis=0) <= SETTLED_CHANGE
     return (
         settled
         & (np.abs(theta) > np.abs(kappa))
@@ -229,7 +231,7 @@ def exchange(state: State, which: np.ndarray) -> State:
 # -- the first call --------------------------------------------------------------------------------
 
 
-def _compile(engine: Engine, run: Runs, show: bool) -> None:
+def compile_under_spinner(engine: Engine, run: Runs, show: bool) -> None:
     """On a terminal, take (and forget) one step under a spinner,
     so that compilation is not mistaken for a hang.
     """
@@ -245,11 +247,11 @@ def _compile(engine: Engine, run: Runs, show: bool) -> None:
 
 @contextmanager
 def _spinner(text: str) -> Iterator[None]:
-    """A spinner on stderr if the block takes longer than PATIENCE."""
+    """A spinner on stderr if the block takes longer than SPINNER_DELAY_SECONDS."""
     from rich.console import Console
 
     status = Console(stderr=True).status(text)
-    timer = threading.Timer(PATIENCE, status.start)
+    timer = threading.Timer(SPINNER_DELAY_SECONDS, status.start)
     timer.start()
     try:
         yield

@@ -35,10 +35,10 @@ from attnscope.theory.route import find_route
 
 __all__ = ["OverlapRuns", "at_temperature", "classify", "exact_excess", "swapped_theta"]
 
-ALIGNED = 0.9  # an overlap from here on counts as aligned (within 26 degrees)
+ALIGNED_COSINE = 0.9  # an overlap from here on counts as aligned (within 26 degrees)
 # sequences per logged point where the risk is sampled: 3 % of the null risk; `risk` takes more
-SAMPLED = 2000
-CHUNK = 1 << 18  # risks evaluated at once: about 40 temporaries of 2 MB
+SAMPLED_SEQUENCES = 2000
+CHUNK_RISKS = 1 << 18  # risks evaluated at once: about 40 temporaries of 2 MB
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,24 +126,24 @@ def exact_excess(
     task: PlantedTask, predictor: Predictor, log: np.ndarray, temperature: np.ndarray
 ) -> np.ndarray:
     """Excess (runs, logs) at logged overlaps: exact where the pair has a route everywhere, else
-    from SAMPLED draws per point.
+    from SAMPLED_SEQUENCES draws per point.
 
     A block of columns at a time; closed forms take all temperatures at once, others one by one.
     """
     row = find_route(task, predictor)
     out = np.empty(log.shape[1:])
-    block = max(1, CHUNK // log.shape[1]) if row is not None and row.closed else 1
+    block = max(1, CHUNK_RISKS // log.shape[1]) if row is not None and row.closed else 1
     for i in range(0, len(temperature), block):
         part = slice(i, i + block)
         lam = temperature[part] if block > 1 else float(temperature[i])
         o = Overlaps(*log[:, :, part])
         if (row is None or row.missing(task, predictor, o)) and is_defined(task):
             out[:, part] = defined_excess(
-                task, predictor, o, float(temperature[i]), SAMPLED, 0
+                task, predictor, o, float(temperature[i]), SAMPLED_SEQUENCES, 0
             ).excess
         elif row is None or row.missing(task, predictor, o):
             out[:, part] = sampled(
-                row, task, predictor, o, float(temperature[i]), SAMPLED, 0
+                row, task, predictor, o, float(temperature[i]), SAMPLED_SEQUENCES, 0
             ).excess
         else:
             out[:, part] = row.excess(task, predictor, o, lam).excess
@@ -154,11 +154,15 @@ def classify(o: Overlaps, theta: float) -> np.ndarray:
     """ "oracle", "swapped" or "undecided" per entry;
     `theta` is the size of theta at the role-swapped point.
     """
-    oracle = (o.kappa * o.nu > 0) & (np.abs(o.kappa) >= ALIGNED) & (np.abs(o.nu) >= ALIGNED)
+    oracle = (
+        (o.kappa * o.nu > 0)
+        & (np.abs(o.kappa) >= ALIGNED_COSINE)
+        & (np.abs(o.nu) >= ALIGNED_COSINE)
+    )
     swapped = (
         (o.eta * o.theta > 0)
-        & (np.abs(o.eta) >= ALIGNED)
-        & (np.abs(o.theta) >= ALIGNED * theta)
+        & (np.abs(o.eta) >= ALIGNED_COSINE)
+        & (np.abs(o.theta) >= ALIGNED_COSINE * theta)
     )
     return np.where(oracle, "oracle", np.where(swapped, "swapped", "undecided"))
 
@@ -182,7 +186,9 @@ def swapped_theta(task: Any, predictor: Predictor, temperature: float) -> float:
         for p in stationary_points(task, at_temperature(predictor, temperature))
         if p.name == "swapped"
     ]
-    return abs(float(found[0].theta)) if found and abs(found[0].eta) >= ALIGNED else 1.0
+    return (
+        abs(float(found[0].theta)) if found and abs(found[0].eta) >= ALIGNED_COSINE else 1.0
+    )
 
 
 def at_temperature(predictor: Predictor, temperature: Temperature) -> Predictor:

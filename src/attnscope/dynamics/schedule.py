@@ -2,7 +2,7 @@
 and checked.
 
 A schedule's values must be finite and > 0. They are checked before training starts, up to step
-CHECKED; beyond, as they are used (an InverseTime needs no check, its values are positive by
+CHECKED_STEPS; beyond, as they are used (an InverseTime needs no check, its values are positive by
 construction). No array of all steps is ever held.
 """
 
@@ -19,8 +19,8 @@ from attnscope.predictors.temperature import InverseTime, Temperature
 
 __all__ = ["check_schedule", "temperatures", "temperatures_at"]
 
-CHECKED = 10**7  # steps checked in advance: about 2 s for a Python function
-BLOCK = 1 << 16  # steps evaluated at once: 0.5 MB
+CHECKED_STEPS = 10**7  # steps checked in advance: about 2 s for a Python function
+BLOCK_STEPS = 1 << 16  # steps evaluated at once: 0.5 MB
 
 
 def temperatures(temperature: Temperature, begin: int, end: int) -> np.ndarray:
@@ -34,7 +34,7 @@ def temperatures_at(temperature: Temperature, steps: np.ndarray) -> np.ndarray:
         return np.full(len(steps), float(temperature))
     if isinstance(temperature, InverseTime):
         return np.asarray(temperature(steps), dtype=np.float64)  # type: ignore[arg-type]  # elementwise, same bits
-    values = [_call(temperature, int(t)) for t in steps]
+    values = [schedule_value(temperature, int(t)) for t in steps]
     try:
         out = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -46,16 +46,16 @@ def temperatures_at(temperature: Temperature, steps: np.ndarray) -> np.ndarray:
 
 
 def check_schedule(temperature: Temperature, steps: int) -> None:
-    """Evaluate a schedule at the steps 0, ..., `steps` (up to CHECKED)
+    """Evaluate a schedule at the steps 0, ..., `steps` (up to CHECKED_STEPS)
     and refuse the first bad value.
     """
     if callable(temperature) and not isinstance(temperature, InverseTime):
-        last = min(steps, CHECKED) + 1
-        for begin in range(0, last, BLOCK):
-            temperatures(temperature, begin, min(begin + BLOCK, last))
+        last = min(steps, CHECKED_STEPS) + 1
+        for begin in range(0, last, BLOCK_STEPS):
+            temperatures(temperature, begin, min(begin + BLOCK_STEPS, last))
 
 
-def _call(schedule: Callable[[int], float], step: int) -> float:
+def schedule_value(schedule: Callable[[int], float], step: int) -> float:
     try:
         return schedule(step)
     except Exception as error:

@@ -51,9 +51,9 @@ from attnscope.theory.risks.multi_head_risk import heads_gram
 
 __all__ = ["Moments", "Start", "sphere_grams", "starting_grams", "starting_overlaps"]
 
-STREAM = 0x57A27  # keeps the starts' random streams apart from every engine's
+START_STREAM = 0x57A27  # keeps the starts' random streams apart from every engine's
 HEADS_STREAM = 0x4EAD5  # and those of several heads apart from these
-NAMES = '"sphere", "manifold", "moments", Moments(samples), an Overlaps, or a pair of unit vectors (k, v)'
+START_NAMES = '"sphere", "manifold", "moments", Moments(samples), an Overlaps, or a pair of unit vectors (k, v)'
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,9 @@ class Moments:
         target = check.array(batch[1], "target", of, (len(tokens),)).astype(np.float64)
         sums = tokens.sum(axis=1, dtype=np.float64)  # (n, d)
         mean = sums.mean(axis=0)
-        k0 = _direction(mean, "the mean of the tokens", of)
+        k0 = unit_direction(mean, "the mean of the tokens", of)
         v0 = (target - target.mean()) @ (sums - mean) / len(tokens)
-        v0 = _direction(v0 - (v0 @ k0) * k0, "the covariance of target and tokens", of)
+        v0 = unit_direction(v0 - (v0 @ k0) * k0, "the covariance of target and tokens", of)
         # once more: normalising a short remainder magnifies its roundoff
         return k0, v0 - (v0 @ k0) * k0
 
@@ -125,7 +125,7 @@ def starting_overlaps(task: PlantedTask, start: Start, runs: int, seed: int) -> 
     (5, 2)
     """
     if isinstance(start, Overlaps):
-        return _given(task, start, runs)
+        return given_overlaps(task, start, runs)
     if isinstance(start, str) and start == "moments":
         start = Moments()
     if isinstance(start, Moments):
@@ -142,15 +142,15 @@ def starting_overlaps(task: PlantedTask, start: Start, runs: int, seed: int) -> 
             )
         return law(task, start.samples, runs, seed)
     if isinstance(start, str) and start == "sphere":
-        return _sphere(task, runs, seed)
+        return sphere_overlaps(task, runs, seed)
     if isinstance(start, str) and start == "manifold":
-        return _manifold(task, runs, seed)
+        return manifold_overlaps(task, runs, seed)
     if isinstance(start, (tuple, list)) and len(start) == 2:
-        return _given(task, Overlaps.of(task, *start), runs)
-    raise bad("start", "train", NAMES, start, 'start="sphere"')
+        return given_overlaps(task, Overlaps.of(task, *start), runs)
+    raise bad("start", "train", START_NAMES, start, 'start="sphere"')
 
 
-def _given(task: PlantedTask, start: Overlaps, runs: int) -> np.ndarray:
+def given_overlaps(task: PlantedTask, start: Overlaps, runs: int) -> np.ndarray:
     o = checked_overlaps(start, task, "train")
     shape = o.kappa.shape
     if shape not in ((), (runs,)):
@@ -164,17 +164,17 @@ def _given(task: PlantedTask, start: Overlaps, runs: int) -> np.ndarray:
     return np.array([np.broadcast_to(x, (runs,)) for x in o])
 
 
-def _sphere(task: PlantedTask, runs: int, seed: int) -> np.ndarray:
+def sphere_overlaps(task: PlantedTask, runs: int, seed: int) -> np.ndarray:
     d = task.dim
     c = alignment_of(task)
-    (g1, g2, h1, h2, h3), (k_rest, v_rest) = _draws(seed, runs, 5, (d - 2, d - 3))
+    (g1, g2, h1, h2, h3), (k_rest, v_rest) = frame_draws(seed, runs, 5, (d - 2, d - 3))
     zero = np.zeros(runs)
     k = np.array([g1, g2, np.sqrt(k_rest), zero])
     v = np.array([h1, h2, h3 if d > 2 else zero, np.sqrt(v_rest)])
-    return _read(k, v, key=(1.0, 0.0), value=(c, math.sqrt(1 - c * c)))
+    return overlaps_in_frame(k, v, key=(1.0, 0.0), value=(c, math.sqrt(1 - c * c)))
 
 
-def _manifold(task: PlantedTask, runs: int, seed: int) -> np.ndarray:
+def manifold_overlaps(task: PlantedTask, runs: int, seed: int) -> np.ndarray:
     if alignment_of(task) != 0:
         got = f"key.value = {alignment_of(task):.6g}"
         raise bad(
@@ -184,20 +184,20 @@ def _manifold(task: PlantedTask, runs: int, seed: int) -> np.ndarray:
             got,
             'start="sphere"',
         )
-    (g, h), (k_rest, v_rest) = _draws(seed, runs, 2, (task.dim - 2, task.dim - 3))
+    (g, h), (k_rest, v_rest) = frame_draws(seed, runs, 2, (task.dim - 2, task.dim - 3))
     zero = np.zeros(runs)
     k = np.array([g, zero, np.sqrt(k_rest), zero])
     v = np.array([zero, h, zero, np.sqrt(v_rest)])
-    return _read(k, v, key=(1.0, 0.0), value=(0.0, 1.0))
+    return overlaps_in_frame(k, v, key=(1.0, 0.0), value=(0.0, 1.0))
 
 
-def _moments(task: SingleLocation, n: int, runs: int, seed: int) -> np.ndarray:
+def moments_overlaps(task: SingleLocation, n: int, runs: int, seed: int) -> np.ndarray:
     d = task.dim
     c = task.alignment
     s = task.signal
     gam2 = task.gamma**2
     eps2 = task.noise**2
-    (g0, g1, g2, h2, h3), (spread, k_rest, v_rest) = _draws(
+    (g0, g1, g2, h2, h3), (spread, k_rest, v_rest) = frame_draws(
         seed, runs, 5, (n - 1, d - 2, d - 3)
     )
     tau2 = gam2 + task.length - 1
@@ -221,16 +221,16 @@ def _moments(task: SingleLocation, n: int, runs: int, seed: int) -> np.ndarray:
         [B / n, v_noise * h2, v_noise * h3 if d > 2 else zero, v_noise * np.sqrt(v_rest)]
     )
     v -= np.sum(k * v, axis=0) / np.sum(k * k, axis=0) * k
-    out = _read(k, v, key=key, value=(1.0, 0.0))
+    out = overlaps_in_frame(k, v, key=key, value=(1.0, 0.0))
     out[4] = 0.0  # by construction; what is left is roundoff
     return out
 
 
 # tasks whose moments' law is derived
-MOMENTS: dict[type, Callable[..., np.ndarray]] = {SingleLocation: _moments}
+MOMENTS: dict[type, Callable[..., np.ndarray]] = {SingleLocation: moments_overlaps}
 
 
-def _draws(
+def frame_draws(
     seed: int, runs: int, normals: int, dofs: tuple[int, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Standard normals (normals, runs) and chi-squares (len(dofs), runs);
@@ -239,14 +239,14 @@ def _draws(
     G = np.empty((normals, runs))
     chi2 = np.zeros((len(dofs), runs))
     for i in range(runs):
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM, i)))
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(START_STREAM, i)))
         G[:, i] = rng.standard_normal(normals)
         for j, m in enumerate(dofs):
             chi2[j, i] = rng.chisquare(m) if m > 0 else 0.0
     return G, chi2
 
 
-def _read(
+def overlaps_in_frame(
     k: np.ndarray, v: np.ndarray, key: tuple[float, float], value: tuple[float, float]
 ) -> np.ndarray:
     """Overlaps (5, runs) of the directions of k, v (4, runs)
@@ -266,7 +266,7 @@ def _read(
     )
 
 
-def _direction(x: np.ndarray, what: str, of: str) -> np.ndarray:
+def unit_direction(x: np.ndarray, what: str, of: str) -> np.ndarray:
     norm = float(np.linalg.norm(x))
     if not (math.isfinite(norm) and norm > 0):
         raise bad(what, of, "a finite nonzero vector", f"norm {norm:g}", "more sequences")

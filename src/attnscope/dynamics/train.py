@@ -1,14 +1,14 @@
-"""Training of a predictor on single-location regression: `train` draws the starts, picks the
-engine, runs it and keeps the log.
+"""Training of a predictor on a planted task: `train` checks its arguments, draws the starts, picks
+the engine, runs it and keeps the log.
 
 One update is a step of projected (Riemannian) gradient descent on the two unit spheres,
 
-    k <- normalise(k - alpha (I - k k^T) grad_k R),   v likewise,
+    k <- normalise(k - alpha (I - k k^T) grad_k R),   the same for v,
 
-with R the population risk (batch_size=None) or the mean squared error of a fresh batch. Which
-engine serves which case is engine_table.py; all of them advance by any number of steps with the
-same bits as one step at a time, so cutting the work at log points, for the progress bar or by
-Ctrl-C changes nothing.
+with R the population risk (batch_size=None) or the mean squared error of a fresh batch.
+engine_table.py lists which engine serves which case; all of them advance by any number of steps
+with the same bits as one step at a time, so interrupting the work at log points, for the progress
+bar or by Ctrl-C changes nothing.
 
 The loop itself, with the swap move and Ctrl-C, is loop.py.
 """
@@ -30,7 +30,7 @@ from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Predictor, has_one_head
 from attnscope.predictors.heads import MultiHead, adds_heads
-from attnscope.tasks.base import PlantedTask, is_planted
+from attnscope.tasks.base import PlantedTask, is_planted_class
 from attnscope.theory.route import checked_planted, checked_predictor
 
 __all__ = ["train"]
@@ -66,7 +66,7 @@ def train(
     """Train `runs` independent copies of the predictor's directions k and v.
 
     Args:
-        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        task: a planted task: SingleLocation, MultiLocation, ..., or your own Planted.
         predictor: one head, or a MultiHead; its temperature may be a function of the step.
         start: "sphere" | "manifold" | "moments" | Moments(samples) | Overlaps (numbers, or arrays
             of shape (runs,)) | (k, v).
@@ -76,7 +76,8 @@ def train(
         seed: run i is a function of (seed, i), whatever the number of runs.
         batch_size: None for the population gradient, an integer for SGD on fresh batches.
         engine: "reduced" (five overlaps, any dim) or "full" (vectors of length dim).
-        swap_move: exchange k and v where the token mean says that the roles are swapped (loop.py).
+        swap_move: exchange k and v where the token mean shows that they have exchanged roles
+            (loop.py).
         progress: show a bar on stderr if that is a terminal.
         constraint: "sphere" (unit vectors), or for a MultiHead also "free" (plain SGD, norms move).
 
@@ -94,12 +95,17 @@ def train(
     >>> run.step, run.outcome.tolist()
     (array([   0, 4000, 8000]), ['oracle', 'oracle', 'oracle'])
     """
-    if len(getattr(task, "teacher_gram", ())) > 2 and has_one_head(predictor):
+    several: MultiHead | None = None
+    if not has_one_head(predictor):
+        several = predictor if adds_heads(predictor) else None
+    elif len(getattr(task, "teacher_gram", ())) > 2:
         # several keys and values: five overlaps do not describe a head
-        predictor = MultiHead(predictor, 1)
-    if adds_heads(predictor):
-        numbers = _numbers(runs, steps, step_size, log_every, seed, batch_size, engine)
-        return _train_heads(task, predictor, start, numbers, swap_move, constraint, progress)
+        several = MultiHead(predictor, 1)
+    if several is not None:
+        numbers = _checked_numbers(
+            runs, steps, step_size, log_every, seed, batch_size, engine
+        )
+        return _train_heads(task, several, start, numbers, swap_move, constraint, progress)
     if constraint != "sphere":
         raise bad(
             "constraint",
@@ -108,12 +114,12 @@ def train(
             constraint,
             "MultiHead(predictor, heads=1)",
         )
-    if not is_planted(task):
+    if not is_planted_class(type(task)):
         raise bad(
             "task", "train", "a planted task", task, "SingleLocation(dim=400, length=10)"
         )
-    known = checked_predictor(predictor, "train")
-    n = _numbers(runs, steps, step_size, log_every, seed, batch_size, engine)
+    known = predictor if has_one_head(predictor) else checked_predictor(predictor, "train")
+    n = _checked_numbers(runs, steps, step_size, log_every, seed, batch_size, engine)
     if not isinstance(swap_move, (bool, np.bool_)):
         raise bad("swap_move", "train", "True or False", swap_move)
     rest = (n.step_size, n.log_every, n.seed, n.batch_size, n.engine, bool(swap_move))
@@ -208,7 +214,7 @@ class Numbers(NamedTuple):
     engine: str
 
 
-def _numbers(
+def _checked_numbers(
     runs: object,
     steps: object,
     step_size: object,

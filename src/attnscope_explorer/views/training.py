@@ -17,18 +17,23 @@ from attnscope.figures.render_plotly import plotly_dict
 from attnscope.predictors.temperature import InverseTime
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.route import find_route
-from attnscope_explorer.knobs import SINGLE, unused
+from attnscope_explorer.knobs import SINGLE_LOCATION, unused_knobs
 from attnscope_explorer.live import run_lines, total_steps
 from attnscope_explorer.python_lines import computed
-from attnscope_explorer.view_result import Advice, Shown, number
-from attnscope_explorer.stage_data import head, setting, staged
+from attnscope_explorer.stable_steps import (
+    limit_of,
+    step_advice,
+    swap_advice,
+    unfinished_advice,
+)
+from attnscope_explorer.stage_data import add_stage, head, setting
 from attnscope_explorer.state import FIELDS, State, default_state, to_query
-from attnscope_explorer.stable_steps import limit_of, on_the_way, step_advice, swap_advice
+from attnscope_explorer.view_result import Advice, ViewResult, number
 
 __all__ = ["presets", "training"]
 
 
-def training(state: State, run: Trajectory | None = None) -> Shown:
+def training(state: State, run: Trajectory | None = None) -> ViewResult:
     """The view of a run that may still be on its way (None: all of it).
 
     Every trace has one point per logged step, so that the page can cut them all at one frame.
@@ -39,7 +44,7 @@ def training(state: State, run: Trajectory | None = None) -> Shown:
     done = int(run.step[-1])
     figure = _with_ranges(run.figure(ended=done == total), total)
     header = ("outcome", "runs", "|kappa|", "|eta|", "|theta|", "|nu|", "excess risk", "risk")
-    hidden = set(unused("training", state.task))
+    hidden = set(unused_knobs("training", state.task))
     if state.predictor == "sigma":
         hidden |= {"temperature", "decay"}
     if not state.batch:
@@ -47,14 +52,14 @@ def training(state: State, run: Trajectory | None = None) -> Shown:
         hidden.add("noise")
     plotly = plotly_dict(figure)
     plotly["layout"]["meta"] |= {"steps": [int(s) for s in run.step], "going": done < total}
-    if state.task == SINGLE:
-        _staged(plotly, state, run, done == total)
-    return Shown(
+    if state.task == SINGLE_LOCATION:
+        _add_stage(plotly, state, run, done == total)
+    return ViewResult(
         figure,
         plotly,
         header,
         _rows(run, done == total),
-        lines(state, done, "sampled" if _sampled(run) else "exact"),
+        lines(state, done, "sampled" if _has_sampled_risks(run) else "exact"),
         _note(state, run),
         frozenset(hidden),
         len(run.step),
@@ -64,22 +69,22 @@ def training(state: State, run: Trajectory | None = None) -> Shown:
     )
 
 
-def _typical(run: Trajectory, group: np.ndarray) -> int:
+def _typical_run(run: Trajectory, group: np.ndarray) -> int:
     """The run of median excess risk at the end."""
     order = np.argsort(run.excess[group, -1], kind="stable")
     return int(group[order[(len(group) - 1) // 2]])
 
 
-def _staged(plotly: dict[str, Any], state: State, run: Trajectory, ended: bool) -> None:
+def _add_stage(plotly: dict[str, Any], state: State, run: Trajectory, ended: bool) -> None:
     """A typical run of each group for the stage, at every logged step."""
     outcome = run.outcome if ended else np.full(run.runs, "on the way")
     groups = {}
     for name in dict.fromkeys(outcome):
-        i = _typical(run, np.flatnonzero(outcome == name))
+        i = _typical_run(run, np.flatnonzero(outcome == name))
         groups[str(name)] = [head(o) for o in run.log[:, i].T]
     first = next(iter(groups))
     more = {"groups": groups, "temperatures": [float(x) for x in run.temperature]}
-    staged(plotly, setting(state), groups[first][-1], f"a typical run, {first}", **more)
+    add_stage(plotly, setting(state), groups[first][-1], f"a typical run, {first}", **more)
 
 
 def _advice(state: State, run: Trajectory, ended: bool) -> list[Advice]:
@@ -91,7 +96,7 @@ def _advice(state: State, run: Trajectory, ended: bool) -> list[Advice]:
     if any(advice.warn for advice in step):
         return [*step, *swap]
     most = total_steps(state.changed(steps=int(FIELDS["steps"].high)))
-    return [*step, *swap, *on_the_way(state, run.log, run.outcome, most)]
+    return [*step, *swap, *unfinished_advice(state, run.log, run.outcome, most)]
 
 
 def presets() -> dict[str, str]:
@@ -134,7 +139,7 @@ sentences = run.diagnose()
 """
 
 
-def _sampled(run: Trajectory) -> bool:
+def _has_sampled_risks(run: Trajectory) -> bool:
     """Whether the risks are sampled: no exact route serves the pair at all overlaps."""
     route = find_route(run.setup.task, run.setup.predictor)
     somewhere = Overlaps(0.0, 0.0, 0.0, 0.0, 0.0)
@@ -147,10 +152,12 @@ def _with_ranges(figure: Figure, steps: int) -> Figure:
     """The same figure with every range fixed, so that axes stand still while it plays;
     those of steps show all there will be.
     """
-    return replace(figure, panels=tuple(_fixed(panel, steps) for panel in figure.panels))
+    return replace(
+        figure, panels=tuple(_fixed_panel(panel, steps) for panel in figure.panels)
+    )
 
 
-def _fixed(panel: Panel, steps: int) -> Panel:
+def _fixed_panel(panel: Panel, steps: int) -> Panel:
     marks = [mark for mark in panel.marks if not isinstance(mark, Heat)]
     x = np.concatenate([mark.x for mark in marks])
     y = np.concatenate(
@@ -202,8 +209,8 @@ def _note(state: State, run: Any) -> str:
     )
     done = int(run.step[-1])
     total = total_steps(state)
-    if _sampled(run):
-        how += f", risks sampled from {SAMPLED} sequences a point"
+    if _has_sampled_risks(run):
+        how += f", risks sampled from {SAMPLED_SEQUENCES} sequences a point"
     slow = (
         ""
         if total == state.steps

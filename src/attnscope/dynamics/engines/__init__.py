@@ -1,7 +1,7 @@
 """Engines: how a state of training goes on by a step.
 
 In reading order: `engine` (the contract), `engine_table` (which serves which); compiled
-`population_erf`, `population_linear`, `sgd_erf`, `erf_engines`, `head_sums`, `sgd_heads`,
+`population_erf`, `population_linear`, `sgd_erf`, `head_sums`, `sgd_heads`,
 `compiled_heads`, `positional_loop`; in law `population_exact`, `population_gram`, `gram_engine`,
 `gram_sgd`, `planted_engine`, `planted_sgd`; on the vectors themselves
 `full_vectors`, `pair_vectors`, `full_heads`, `full_planted`; with `losses`, `jax_stepper`, `realised`.

@@ -1,19 +1,20 @@
 """Which engine serves which setup: the most special one that is exact for it.
 
-For one head `engine_for`, with a row of ENGINES per task that has engines of its own; for several
-heads `heads_engine`. Engines are imported when they are chosen: each brings its own library
-(compiled loops, JAX).
+For one head `engine_for`, with a row of ENGINES per kind of task that has engines of its own (found
+once per class and cached); for several heads `heads_engine`. Engines are imported when they are
+chosen: each brings its own library (compiled loops, JAX).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from attnscope.dynamics.engines.engine import GramEngine, OverlapEngine
 from attnscope.dynamics.setup import HeadSetup, Setup
 from attnscope.errors import bad
 from attnscope.predictors.attention import Erf, LinearAttention, Softmax, SoftmaxOne
-from attnscope.tasks.base import has_classes, is_defined, laws
+from attnscope.tasks.base import has_classes, is_defined, laws_of_class
 from attnscope.tasks.planted.definition_checks import check_one_number
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.risks.multi_head_risk import distinct_tokens
@@ -22,20 +23,20 @@ __all__ = ["COMPILED", "COMPILED_POPULATION", "ENGINES", "engine_for", "heads_en
 
 
 def engine_for(setup: Setup) -> OverlapEngine:
-    """The engine of one head: the row of its task, or what every planted task has."""
-    special = engine_kind(setup.task, setup.predictor)
-    return special(setup) if special is not None else _planted(setup)
+    """The engine of one head: from the row of its task, or from what every planted task has."""
+    return _engine_choice(type(setup.task))(setup)
 
 
-def engine_kind(task: object, predictor: object) -> Callable[[Setup], OverlapEngine] | None:
+@cache
+def _engine_choice(task: type) -> Callable[[Setup], OverlapEngine]:
     """The row of ENGINES of the most special class of the task."""
-    return next((ENGINES[kind] for kind in laws(task) if kind in ENGINES), None)
+    rows = (ENGINES[kind] for kind in laws_of_class(task) if kind in ENGINES)
+    return next(rows, planted_engine)
 
 
-def _single_location(setup: Setup) -> OverlapEngine:
+def single_location_engine(setup: Setup) -> OverlapEngine:
     """Compiled loops for Erf with orthogonal key and value, for linear attention and for SGD of
-    COMPILED_HEADS, JAX or
-    exact gradients for the rest.
+    COMPILED_HEADS; JAX or exact gradients for the rest.
     """
     task = setup.task
     predictor = setup.predictor
@@ -51,7 +52,7 @@ def _single_location(setup: Setup) -> OverlapEngine:
             else FullSgd(task, predictor, alpha, batch)
         )
     if batch is None and compiled:
-        from attnscope.dynamics.engines.erf_engines import PopulationErf
+        from attnscope.dynamics.engines.population_erf import PopulationErf
 
         return PopulationErf(task, alpha)
     if batch is None and type(predictor) is LinearAttention:
@@ -75,7 +76,7 @@ def _single_location(setup: Setup) -> OverlapEngine:
             'engine="full"',
         )
     if compiled:
-        from attnscope.dynamics.engines.erf_engines import SgdErf
+        from attnscope.dynamics.engines.sgd_erf import SgdErf
 
         return SgdErf(task, alpha, batch)
     if type(predictor) in COMPILED_HEADS:
@@ -88,7 +89,7 @@ def _single_location(setup: Setup) -> OverlapEngine:
     return GenericSgd(task, squared_loss(predictor), alpha, batch)
 
 
-def _planted(setup: Setup) -> OverlapEngine:
+def planted_engine(setup: Setup) -> OverlapEngine:
     """Any other planted task: its exact gradient or that of its nodes, SGD in law from its
     projections, or on its tokens.
     """
@@ -118,7 +119,9 @@ def _planted(setup: Setup) -> OverlapEngine:
     return PlantedSgd(task, predictor, alpha, batch, loss=loss)
 
 
-ENGINES: dict[type, Callable[[Setup], OverlapEngine]] = {SingleLocation: _single_location}
+ENGINES: dict[type, Callable[[Setup], OverlapEngine]] = {
+    SingleLocation: single_location_engine
+}
 # predictors with a compiled loop of their own, population gradient included
 COMPILED = (Erf,)
 # those whose population gradient is

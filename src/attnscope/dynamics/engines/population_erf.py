@@ -41,12 +41,15 @@ from functools import lru_cache
 import numpy as np
 from numba import njit
 
+from attnscope.dynamics.engines.engine import State
 from attnscope.errors import bad
-from attnscope.numerics.compiled.fast_erf import FLAGS, erf_given_exp, exp_negative
+from attnscope.numerics.compiled.fast_erf import erf_given_exp, exp_negative
+from attnscope.numerics.compiled.numba_flags import FUSED_FLAGS
 from attnscope.numerics.compiled.run_tiles import LANES, from_tiles, share, to_tiles
+from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.law import Law
 
-__all__ = ["ORDER", "population_steps"]
+__all__ = ["ORDER", "PopulationErf", "population_steps"]
 
 Array = np.ndarray
 
@@ -63,6 +66,28 @@ COUNT = CONSTANTS - 1  # column that holds the number of terms
 ERF_SLOPE = 2 / math.sqrt(math.pi)  # erf'(0)
 LARGEST = 700.0  # w from which on e^{-w} counts as zero; keeps the series finite
 TILE_STEP = 2e-7  # seconds, roughly: decides only whether threads are worth starting
+
+
+class PopulationErf:
+    """The engine of these steps. State: "overlaps" (5, runs)."""
+
+    def __init__(self, task: SingleLocation, step_size: float) -> None:
+        self.step_size = step_size
+        self.law = Law.of(task)
+
+    def init(self, overlaps: np.ndarray, seed: int = 0) -> State:
+        """Nothing is random: the seed is not used."""
+        return {"overlaps": np.array(overlaps, dtype=np.float64)}
+
+    def advance(self, state: State, temperatures: np.ndarray) -> State:
+        return {
+            "overlaps": population_steps(
+                state["overlaps"], temperatures, self.step_size, self.law
+            )
+        }
+
+    def overlaps(self, state: State) -> np.ndarray:
+        return state["overlaps"]
 
 
 def population_steps(
@@ -157,7 +182,7 @@ def _constants(
     return rows
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def _coefficients(
     rows: Array,
     y_max: Array,
@@ -195,7 +220,7 @@ def _coefficients(
                 rows[first + t, CONSTANTS + j] = c[j, t]
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def _terms(y_max: float) -> int:
     """How many terms leave a remainder below SMALL."""
     terms, bound = 1, 1.0
@@ -205,7 +230,7 @@ def _terms(y_max: float) -> int:
     return terms
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def _advance(tiles: Array, rows: Array, steps: int, lanes: int) -> None:
     """Advance tiles (n, 5, LANES) in place; `lanes` = LANES, at run time:
     a constant unrolls the loops.
@@ -229,7 +254,7 @@ def _advance(tiles: Array, rows: Array, steps: int, lanes: int) -> None:
                 tiles[tile, j, i] = x[j, i]
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _transcendentals(x: Array, row: Array, lanes: int) -> None:
     m = row[0]
     q_inverse = row[1]
@@ -244,7 +269,7 @@ def _transcendentals(x: Array, row: Array, lanes: int) -> None:
         x[8, i], x[9, i] = erf_given_exp(a, e), erf_given_exp(b, f)
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _series(x: Array, row: Array, lanes: int) -> None:
     """x[10] = sum_j c_j w^j, twelve terms per sweep, by pairs: Horner's rule is one long chain."""
     for i in range(lanes):
@@ -273,7 +298,7 @@ def _series(x: Array, row: Array, lanes: int) -> None:
             x[10, i] = low + w4 * (middle + w4 * high)
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _move(x: Array, row: Array, lanes: int) -> None:
     """One step of the five overlaps. R_* are the partial derivatives times the step size."""
     m = row[0]

@@ -31,18 +31,22 @@ its direction is a fresh one, orthogonal to the others, and the coordinates alon
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
 
+from attnscope.dynamics.engines.engine import State
 from attnscope.errors import bad
-from attnscope.numerics.compiled.fast_erf import FLAGS, erf_given_exp, exp_negative
+from attnscope.numerics.compiled.fast_erf import erf_given_exp, exp_negative
 from attnscope.numerics.compiled.fast_normal import chi_square_pair, normals, seed_generators
+from attnscope.numerics.compiled.numba_flags import FUSED_FLAGS
 from attnscope.numerics.compiled.run_tiles import LANES
 from attnscope.numerics.compiled.tile_loop import give_tile, take_tile, through_tiles
+from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.law import Law
 
-__all__ = ["ORDER", "seed_generators", "sgd_steps"]
+__all__ = ["ORDER", "SgdErf", "seed_generators", "sgd_steps"]
 
 Array = np.ndarray
 
@@ -62,6 +66,37 @@ U, X2, GK4, GV4, L11, L21, L22 = range(31, 38)
 ROWS = 38
 # seconds per token and tile, roughly: decides only whether threads are worth starting
 TOKEN = 1e-7
+
+
+class SgdErf:
+    """The engine of these steps, exact in law for dim >= 4. State: "overlaps" (5, runs) and
+    "generators" (runs, 4), one random stream per run.
+    """
+
+    def __init__(self, task: SingleLocation, step_size: float, batch_size: int) -> None:
+        self.step_size = step_size
+        self.law = Law.of(task)
+        self.numbers: dict[str, Any] = {
+            "dim": task.dim,
+            "batch_size": batch_size,
+            "noise": task.noise,
+        }
+
+    def init(self, overlaps: np.ndarray, seed: int = 0) -> State:
+        start = np.array(overlaps, dtype=np.float64)
+        return {"overlaps": start, "generators": seed_generators(seed, start.shape[1])}
+
+    def advance(self, state: State, temperatures: np.ndarray) -> State:
+        old = state["overlaps"]
+        generators = state["generators"]
+        alpha = self.step_size
+        new, generators = sgd_steps(
+            old, generators, temperatures, alpha, self.law, **self.numbers
+        )
+        return {"overlaps": new, "generators": generators}
+
+    def overlaps(self, state: State) -> np.ndarray:
+        return state["overlaps"]
 
 
 def sgd_steps(
@@ -141,7 +176,7 @@ def _run(
     return through_tiles(_advance, state, generators, setting, seconds)
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def _advance(
     tiles: Array,
     seeds: Array,
@@ -183,20 +218,20 @@ def _advance(
         give_tile(x, g, tiles[tile], seeds[tile], lanes)
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _clear(x: Array, first: int, last: int, lanes: int) -> None:
     for j in range(first, last + 1):
         for i in range(lanes):
             x[j, i] = 0.0
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _inverse_root(x: float) -> float:
     """1/sqrt(x), or 0 where x is a vanished pivot."""
     return 1.0 / math.sqrt(x) if x > PIVOT else 0.0
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _frame(x: Array, lanes: int) -> None:
     """Coordinates of v, v*, k* in the frame."""
     for i in range(lanes):
@@ -213,7 +248,7 @@ def _frame(x: Array, lanes: int) -> None:
         x[T2, i], x[T3, i], x[T4, i] = t2, t3, math.sqrt(t4 if t4 > 0.0 else 0.0)
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _background(x: Array, z: Array, lam: float, lanes: int) -> None:
     """Add one background token, (u, x2) = z, to the sums of its sample."""
     for i in range(lanes):
@@ -233,7 +268,7 @@ def _background(x: Array, z: Array, lam: float, lanes: int) -> None:
         x[S_S, i] += sigma * sigma
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _informative(
     x: Array,
     z: Array,
@@ -282,7 +317,7 @@ def _informative(
         x[I22, i] += e * e
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _cholesky(a: float, b: float, c: float) -> tuple[float, float, float]:
     """Lower triangle (l11, l21, l22) of [[a, b], [b, c]] >= 0."""
     inverse = 1.0 / math.sqrt(a) if a > 0.0 else 0.0
@@ -291,7 +326,7 @@ def _cholesky(a: float, b: float, c: float) -> tuple[float, float, float]:
     return a * inverse, l21, math.sqrt(rest if rest > 0.0 else 0.0)
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _gradient_outside(
     x: Array,
     z: Array,
@@ -316,7 +351,7 @@ def _gradient_outside(
         x[L11, i], x[L21, i], x[L22, i] = l11, l21, l22
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _move(x: Array, z: Array, chi2: Array, alpha: float, some: float, lanes: int) -> None:
     """Add the Gram matrix of the other directions (`some` = 1 if any, else 0), step,
     renormalise.
