@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from attnscope.cli import theory, samples, training, tasks, new  # isort: skip
+from attnscope.cli import theory, samples, training, tasks, new, check_plugin  # isort: skip
 from attnscope.cli import bags
 from attnscope.cli import long_jobs as work
 
@@ -18,6 +18,7 @@ from attnscope.cli.common import app
 __all__ = [
     "app",
     "bags",
+    "check_plugin",
     "evidence",
     "new",
     "samples",
