@@ -1,5 +1,5 @@
 """Labels that others bring: rare classes, narrow bands, turned signs, oscillation, growth, hidden
-bumps, against sums that know where each label is special (selftest/references/stiff_labels.py).
+bumps, against sums that know where each label is special (stress/references/stiff_labels.py).
 
 Nothing here is sampled: an error is a bound, and one setting beyond it is a failure.
 """
@@ -10,11 +10,11 @@ import time
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from stress.references import stiff_labels as reference
+from stress.subjects.stiff_labels import draw, head_of, task_of
 
 import attnscope as at
 from attnscope.errors import AttnscopeError
-from attnscope.selftest.references import stiff_labels as reference
-from attnscope.selftest.subjects.stiff_labels import draw, head_of, task_of
 
 QUICK, FULL = 40, 1000
 SEED = 20_340  # fixed before the code was tuned, which was done on seeds 11 and 12

@@ -5,7 +5,7 @@ A label is NumPy code on an array. NumPy hands every call on an array of another
 (taylor_jets.py) or on sets of what was read (provenance_tags.py). This file is what both have in
 common: calls that only move entries (indexing, reshape, stack, ...) are made on an array of entry
 numbers instead, and the entries follow. A call that neither this file nor the type knows raises
-`Unsupported`: nothing is ever guessed.
+`Unsupported`, so that no result is ever guessed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 __all__ = ["Carrier", "Handle", "Unsupported", "handled"]
 
 # calls that move entries and compute nothing; all take the array first
-MOVES: set[Callable[..., Any]] = {
+MOVING_FUNCTIONS: set[Callable[..., Any]] = {
     np.reshape, np.ravel, np.transpose, np.squeeze, np.expand_dims, np.moveaxis, np.swapaxes,
     np.broadcast_to, np.take, np.take_along_axis, np.repeat, np.tile, np.roll, np.flip,
     np.diagonal, np.atleast_1d, np.atleast_2d, np.copy, np.rollaxis, np.fliplr, np.flipud,
     np.compress,
 }  # fmt: skip
-JOINS: set[Callable[..., Any]] = {
+JOINING_FUNCTIONS: set[Callable[..., Any]] = {
     np.concatenate,
     np.stack,
     np.hstack,
@@ -34,7 +34,7 @@ JOINS: set[Callable[..., Any]] = {
 
 
 class Unsupported(TypeError):
-    """The label does something that this type cannot follow."""
+    """The label uses an operation that this type does not support."""
 
 
 class Handle:
@@ -145,24 +145,26 @@ class Carrier(np.lib.mixins.NDArrayOperatorsMixin):
         return out
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if function in MOVES:
+        if function in MOVING_FUNCTIONS:
             source, *rest = args
-            if isinstance(source, Carrier) and not _any_carrier((rest, kwargs)):
+            if isinstance(source, Carrier) and not _contains_carrier((rest, kwargs)):
                 return source.gather(function(source.places(), *rest, **kwargs))
-        if function in JOINS:
+        if function in JOINING_FUNCTIONS:
             parts = [x if isinstance(x, Carrier) else self.lifted(x) for x in args[0]]
             starts = np.cumsum([0, *(x.size for x in parts)])
             numbers = [x.places() + n for x, n in zip(parts, starts)]
             return self.joined(parts).gather(function(numbers, *args[1:], **kwargs))
-        if function in REDUCTIONS:
-            return self.reduced(REDUCTIONS[function], args[0], *_axis(args[1:], kwargs))
+        if function in REDUCTION_UFUNCS:
+            return self.reduced(
+                REDUCTION_UFUNCS[function], args[0], *_axis_and_keepdims(args[1:], kwargs)
+            )
         if function in (np.zeros_like, np.ones_like, np.empty_like, np.full_like):
             fill = {np.ones_like: 1.0, np.full_like: args[1] if len(args) > 1 else 0.0}
             out = self.lifted(np.full(np.shape(args[0]), fill.get(function, 0.0)))
             out.owned = True
             return out
-        if function in COMPOSED:
-            return COMPOSED[function](*args, **kwargs)
+        if function in COMPOSED_FUNCTIONS:
+            return COMPOSED_FUNCTIONS[function](*args, **kwargs)
         if function in (np.shape, np.ndim, np.size):
             return getattr(args[0], function.__name__)
         return self.function(function, args, kwargs)
@@ -201,7 +203,7 @@ class Carrier(np.lib.mixins.NDArrayOperatorsMixin):
         return out[at(0)]
 
     def __getitem__(self, key: Any) -> Any:
-        if _any_carrier(key):
+        if _contains_carrier(key):
             raise Unsupported("an index that depends on a value")
         return self.gather(self.places()[key])
 
@@ -277,7 +279,7 @@ class Carrier(np.lib.mixins.NDArrayOperatorsMixin):
         return np.dot(self, other)
 
 
-REDUCTIONS: dict[Any, np.ufunc] = {
+REDUCTION_UFUNCS: dict[Any, np.ufunc] = {
     np.sum: np.add,
     np.prod: np.multiply,
     np.max: np.maximum,
@@ -289,7 +291,7 @@ REDUCTIONS: dict[Any, np.ufunc] = {
 }
 
 
-def _polynomial(p: Any, x: Any) -> Any:
+def _polynomial_value(p: Any, x: Any) -> Any:
     """np.polyval by Horner's rule."""
     out = 0.0 * x
     for c in np.asarray(p, dtype=np.float64):
@@ -297,7 +299,7 @@ def _polynomial(p: Any, x: Any) -> Any:
     return out
 
 
-def _digitized(x: Any, bins: Any, right: bool = False) -> Any:
+def _bin_numbers(x: Any, bins: Any, right: bool = False) -> Any:
     """np.digitize as a sum of comparisons."""
     edges = np.asarray(bins, dtype=np.float64)
     if (np.diff(edges) < 0).any():
@@ -305,14 +307,14 @@ def _digitized(x: Any, bins: Any, right: bool = False) -> Any:
     return sum(((x > b) if right else (x >= b)) * 1.0 for b in edges) + 0.0 * x
 
 
-def _found_in(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+def _sorted_positions(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     """np.searchsorted in a plain array."""
     if isinstance(a, Carrier) or sorter is not None:
         raise Unsupported("searchsorted")
-    return _digitized(v, a, right=side == "left")
+    return _bin_numbers(v, a, right=side == "left")
 
 
-def _piecewise(x: Any, conditions: Any, values: Any) -> Any:
+def _piecewise_constant(x: Any, conditions: Any, values: Any) -> Any:
     """np.piecewise of constants."""
     if any(callable(v) for v in values) or isinstance(conditions, Carrier):
         raise Unsupported("piecewise with functions")
@@ -323,11 +325,11 @@ def _piecewise(x: Any, conditions: Any, values: Any) -> Any:
 
 
 # functions that are made of others
-COMPOSED: dict[Any, Callable[..., Any]] = {
-    np.polyval: _polynomial,
-    np.digitize: _digitized,
-    np.searchsorted: _found_in,
-    np.piecewise: _piecewise,
+COMPOSED_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.polyval: _polynomial_value,
+    np.digitize: _bin_numbers,
+    np.searchsorted: _sorted_positions,
+    np.piecewise: _piecewise_constant,
 }
 
 
@@ -338,7 +340,7 @@ def clipped(x: Any, low: Any, high: Any) -> Any:
 
 
 def handled(found: Any) -> Any:
-    """The carrier behind an object array of handles; anything else as it is."""
+    """The carrier behind an object array of handles; anything else is returned unchanged."""
     if not (isinstance(found, np.ndarray) and found.dtype == object and found.size):
         return found
     flat = found.ravel()
@@ -350,7 +352,7 @@ def handled(found: Any) -> Any:
     return owners[0].joined(owners).gather(places.reshape(found.shape))
 
 
-def _axis(rest: Any, kwargs: Any) -> tuple[Any, Any]:
+def _axis_and_keepdims(rest: Any, kwargs: Any) -> tuple[Any, Any]:
     if kwargs.get("out") is not None or kwargs.get("where", True) is not True:
         raise Unsupported("a reduction with out= or where=")
     axis = rest[0] if rest else kwargs.get("axis")
@@ -358,11 +360,11 @@ def _axis(rest: Any, kwargs: Any) -> tuple[Any, Any]:
     return axis, keepdims if isinstance(keepdims, (bool, np.bool_)) else False
 
 
-def _any_carrier(x: Any) -> bool:
+def _contains_carrier(x: Any) -> bool:
     if isinstance(x, (tuple, list)):
-        return any(_any_carrier(y) for y in x)
+        return any(_contains_carrier(y) for y in x)
     if isinstance(x, dict):
-        return any(_any_carrier(y) for y in x.values())
+        return any(_contains_carrier(y) for y in x.values())
     return isinstance(x, Carrier)
 
 

@@ -20,12 +20,19 @@ import numpy as np
 
 from attnscope.numerics.integrals.refined_panels import ScoreLaw
 from attnscope.theory.labels.componentwise_moments import (
-    COARSE,
-    FINE,
+    COARSE_PANEL_POINTS,
+    FINE_PANEL_POINTS,
     panels_of,
     score_edges,
 )
-from attnscope.theory.labels.folded import PLATEAU, TRIED, Folded, coefficients, fold, tail
+from attnscope.theory.labels.folded import (
+    COEFFICIENT_ROUNDING,
+    TAIL_FOLD_SIZES,
+    Folded,
+    coefficients,
+    fold,
+    tail,
+)
 from attnscope.theory.labels.label_blocks import LabelBlock
 from attnscope.theory.labels.label_slopes import Slopes
 from attnscope.theory.labels.token_kinds import ReadToken, kind, kinds_of, read_token
@@ -33,10 +40,12 @@ from attnscope.theory.risks.componentwise_gradient import score_moments
 
 __all__ = ["componentwise_slopes"]
 
-SMALL = 0.1  # of the whole deviation: a_z below which derivatives are taken in x
-ENOUGH = 1e-12  # relative size of the tail of an interpolant
-MOMENTS = 1e-11  # relative error charged for derivatives of moments
-STEEP = 1e-5  # relative tail from which on there is no derivative to be had
+# a_z relative to the whole standard deviation: below it Stein's identity would divide by rounding,
+# and derivatives are taken in x
+SMALLEST_STEIN_SHARE = 0.1
+TAIL_TARGET = 1e-12  # relative size of an interpolant's tail at which no larger fold is tried
+MOMENT_SLOPE_ERROR = 1e-11  # relative error charged for derivatives of moments
+LARGEST_TAIL = 1e-5  # relative tail above which the interpolant has no usable derivative
 
 
 def componentwise_slopes(
@@ -49,21 +58,21 @@ def componentwise_slopes(
     read = read_token(G, block)
     edges = score_edges(predictor, lam, read, label.reach)
     found: Folded
-    for size in TRIED:
+    for size in TAIL_FOLD_SIZES:
         found = fold(label, size, block.folds)
-        S, doubt = _derivatives(predictor, lam, read, found.points, edges, label.reach)
+        S, doubt = _score_derivatives(predictor, lam, read, found.points, edges, label.reach)
         # derivatives of an interpolant are polynomials: only S_0 has a tail then
         whole = np.hypot(read.a_x, read.a_z)
-        by_stein = read.a_z >= SMALL * whole
+        by_stein = read.a_z >= SMALLEST_STEIN_SHARE * whole
         unit = whole ** np.arange(4.0)
         scale = float((np.abs(S).max(1) * unit).max())  # of sigma, also where S_0 cancels
         off = np.array(
             [tail(row, scale / u) if by_stein or k == 0 else 0.0
              for k, (row, u) in enumerate(zip(S, unit))]
         )  # fmt: skip
-        if (off * unit <= ENOUGH * scale).all():
+        if (off * unit <= TAIL_TARGET * scale).all():
             break
-    if off[0] > STEEP * scale:
+    if off[0] > LARGEST_TAIL * scale:
         return None
     x, W = found.points, found.weights
     alpha, beta = read.a + read.a_x * x, read.b + read.b_x * x
@@ -82,7 +91,7 @@ def componentwise_slopes(
     )
     lost = 4 * label.mean_size * float((off + doubt).sum()) * factor**2 * max(1.0, 1 / lam)
     lost = lost + 2 * float(label.slack.sum()) * reach
-    lost = lost + _unseen(label) * reach
+    lost = lost + _unseen_per_unit(label) * reach
     cross = rows @ W
     each = [_kind_slopes(predictor, kind(G, law), law, lam) for law in kinds.laws]
     n = kinds.numbers
@@ -102,17 +111,17 @@ def componentwise_slopes(
     size_kind += 2 * label.mean_size * others[:, None] * np.abs(dm)
     return Slopes(
         total, by_kind[:, :5], -2 * cross[:6], float(by_kind[:, 5].sum() - 2 * cross[6]), 0.0,
-        MOMENTS * size_kind[:, :5], 2 * lost[:6],
-        float(MOMENTS * size_kind[:, 5].sum() + 2 * lost[6]),
+        MOMENT_SLOPE_ERROR * size_kind[:, :5], 2 * lost[:6],
+        float(MOMENT_SLOPE_ERROR * size_kind[:, 5].sum() + 2 * lost[6]),
     )  # fmt: skip
 
 
-def _unseen(label: Any) -> float:
-    """Of E[y l], per unit of l: what a scan may have missed (declared_cells.py)."""
+def _unseen_per_unit(label: Any) -> float:
+    """What a scan may have missed of E[y l], per unit of l (declared_cells.py)."""
     return label.unseen / (2 * max(label.square, 1e-300) ** 0.5)
 
 
-def _derivatives(
+def _score_derivatives(
     predictor: Any,
     lam: float,
     read: ReadToken,
@@ -122,18 +131,24 @@ def _derivatives(
 ) -> tuple[np.ndarray, np.ndarray]:
     """S_0 .. S_3 (4, N) and how far two rules differ (4,)."""
     whole = np.hypot(read.a_x, read.a_z)
-    if read.a_z >= SMALL * whole:
-        found = [_by_stein(predictor, lam, read, x, edges, n) for n in (FINE, COARSE)]
+    if read.a_z >= SMALLEST_STEIN_SHARE * whole:
+        found = [
+            _derivatives_by_stein(predictor, lam, read, x, edges, n)
+            for n in (FINE_PANEL_POINTS, COARSE_PANEL_POINTS)
+        ]
         near = np.abs(x) <= 9
         return found[0], np.abs(found[0] - found[1])[:, near].max(1)
-    found = [_averages(predictor, lam, read, x, edges, n) for n in (FINE, COARSE)]
+    found = [
+        _average_activation(predictor, lam, read, x, edges, n)
+        for n in (FINE_PANEL_POINTS, COARSE_PANEL_POINTS)
+    ]
     # coefficients below rounding are left out: a derivative would raise them
     c = coefficients(found[0])
     largest = float(np.abs(found[0]).max())
-    heard = np.flatnonzero(np.abs(c) > PLATEAU * largest)
+    heard = np.flatnonzero(np.abs(c) > COEFFICIENT_ROUNDING * largest)
     c = c[: heard[-1] + 1] if len(heard) else c[:1]
     out = [found[0]]
-    doubts = [float(np.abs(found[0] - found[1]).max()) + 2 * PLATEAU * largest]
+    doubts = [float(np.abs(found[0] - found[1]).max()) + 2 * COEFFICIENT_ROUNDING * largest]
     # within half of the interval a derivative of T_n is at most 1.2 n/reach
     rate = 1.2 * len(c) / (reach * abs(read.a_x))
     for k in range(1, 4):
@@ -143,7 +158,7 @@ def _derivatives(
     return np.stack(out), np.array(doubts)
 
 
-def _by_stein(
+def _derivatives_by_stein(
     predictor: Any, lam: float, read: ReadToken, x: np.ndarray, edges: np.ndarray, count: int
 ) -> np.ndarray:
     z, weight = panels_of(read, x, edges, count)
@@ -158,7 +173,7 @@ def _by_stein(
     )
 
 
-def _averages(
+def _average_activation(
     predictor: Any, lam: float, read: ReadToken, x: np.ndarray, edges: np.ndarray, count: int
 ) -> np.ndarray:
     centre = read.a + read.a_x * x

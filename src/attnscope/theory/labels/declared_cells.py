@@ -1,18 +1,18 @@
-"""Cells of a label that jets cannot follow: from what its author declares, or from a scan.
+"""Cells of a label that jets cannot enclose: from what its author declares, or from a scan.
 
 notation: x standard normal, t = place + unit x the projection, I the polynomial through the label
 at the Gauss-Legendre points of a cell.
 
-The label is asked on a grid of equal steps in x, far finer than the cells, and a cell is cut where
-it differs from I at a point of the grid; kinks that the author declares are ends of cells.
+The label is evaluated on a grid of equal steps in x, far finer than the cells, and a cell is cut
+where the label differs from I at a grid point; kinks that the author declares are ends of cells.
 
     declared   `scale` is the width in t of the narrowest feature: steps of a quarter of it meet
                every feature, and nothing else is assumed
-    scan       without it, steps of SCAN_STEP: what is wider is met. What is narrower is not, and
+    scan       without it, steps of SCAN_STEP_SIGMAS: what is wider is met. What is narrower is not, and
                counts as an explicit term of the error (moment_risk.py):
-               SCAN_STEP 4 max_x phi(x) (|y| + rms)^2, one feature of twice the label's size
+               SCAN_STEP_SIGMAS 4 max_x phi(x) (|y| + rms)^2, one feature of twice the label's size
 
-Neither is a bound, and the method of an estimate says which it was.
+Neither is a bound; the method of an estimate names which of them was used.
 """
 
 from __future__ import annotations
@@ -23,53 +23,54 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError
 from attnscope.theory.labels.quadrature import (
-    BASE,
-    FINEST,
-    MOST_CELLS,
-    NODES,
-    SHARE,
-    TOLERANCE,
+    BASE_CELL_SIGMAS,
+    CELL_NODES,
+    CELL_TOLERANCE,
+    CELL_TOLERANCE_SHARE,
+    FINEST_CELL,
+    LARGEST_CELL_COUNT,
     Cells,
     Reading,
-    called,
     cost_of,
     density,
     first_cells,
+    label_values,
     lagrange,
     normal_mass,
     refuse_open,
 )
 
-__all__ = ["SCAN_STEP", "declared_cells", "unseen_square"]
+__all__ = ["SCAN_STEP_SIGMAS", "declared_cells", "unseen_square"]
 
-SCANNED = 1 << 14  # points of the grid in a base cell
-SCAN_STEP = BASE / SCANNED  # standard deviations: about 2^-16
-MOST_SCANNED = 1 << 17  # points in a base cell at most: a few seconds for a simple label
+SCAN_POINTS_PER_CELL = 1 << 14  # points of the grid in a base cell
+SCAN_STEP_SIGMAS = BASE_CELL_SIGMAS / SCAN_POINTS_PER_CELL  # standard deviations: about 2^-16
+# points in a base cell at most: a few seconds for a simple label
+LARGEST_SCAN_POINTS = 1 << 17
 # relative: a polynomial through 16 points multiplies rounding by less than this
-INTERPOLATED = 256 * 2.0**-52
+INTERPOLATION_ROUNDING = 256 * 2.0**-52
 
 
 def declared_cells(reading: Reading, kinks: Any, scale: float | None) -> tuple[Cells, str]:
     """Cells, and "declared" or "scan"."""
-    count = SCANNED
+    count = SCAN_POINTS_PER_CELL
     if scale is not None:
-        wanted = max(16.0, 4 * BASE * reading.unit / scale)
+        wanted = max(16.0, 4 * BASE_CELL_SIGMAS * reading.unit / scale)
         count = 1 << int(np.ceil(np.log2(wanted)))
-        if count > MOST_SCANNED:
-            least = 4 * BASE * reading.unit / MOST_SCANNED
+        if count > LARGEST_SCAN_POINTS:
+            least = 4 * BASE_CELL_SIGMAS * reading.unit / LARGEST_SCAN_POINTS
             raise AttnscopeError(
                 f"scale of {reading.name} is {scale:.3g}, finer than {least:.2g}, which a scan can "
                 "follow; write the label with NumPy functions that jets know, or declare kinks."
             )
     edges = (np.sort(np.asarray(kinks, dtype=np.float64)) - reading.place) / reading.unit
-    centre, half, base = _cut_at(*first_cells(), edges)
+    centre, half, base = _cells_cut_at_kinks(*first_cells(), edges)
     done: list[Cells] = []
     kept = 0
     first = True
     square = 0.0
     while True:
-        x = centre[:, None] + half[:, None] * NODES
-        y = called(reading, x.ravel()).reshape(-1, *x.shape)
+        x = centre[:, None] + half[:, None] * CELL_NODES
+        y = label_values(reading, x.ravel()).reshape(-1, *x.shape)
         mass = normal_mass(centre, half)
         second = y[0] ** 2 if len(y) == 1 else y[1]
         with np.errstate(all="ignore"):
@@ -77,21 +78,25 @@ def declared_cells(reading: Reading, kinks: Any, scale: float | None) -> tuple[C
         if first:
             square = float(each.sum()) / 4
             first = False
-        off, top = _distances(reading, centre, half, y, count, each > 1e-12 * square)
+        off, top = _interpolation_distances(
+            reading, centre, half, y, count, each > 1e-12 * square
+        )
         with np.errstate(all="ignore"):
-            target = TOLERANCE * max(square, 1e-300)
+            target = CELL_TOLERANCE * max(square, 1e-300)
             cost = cost_of(off, top, square)
-            rounding = (off <= INTERPOLATED * top).all(0)
-            good = (cost <= target) | (mass * cost <= SHARE * target) | rounding
+            rounding = (off <= INTERPOLATION_ROUNDING * top).all(0)
+            good = (
+                (cost <= target) | (mass * cost <= CELL_TOLERANCE_SHARE * target) | rounding
+            )
         stop = good | (
-            half <= FINEST * (np.abs(centre) + abs(reading.place / reading.unit) + 1e-3)
+            half <= FINEST_CELL * (np.abs(centre) + abs(reading.place / reading.unit) + 1e-3)
         )
         cells = Cells(centre, half, base, off, top)
         done.append(cells.take(stop))
         kept += int(stop.sum())
         if stop.all():
             break
-        if kept + 2 * int((~stop).sum()) > MOST_CELLS:
+        if kept + 2 * int((~stop).sum()) > LARGEST_CELL_COUNT:
             left = cells.take(~stop)
             refuse_open(reading, left, square)
             done.append(left)
@@ -104,10 +109,10 @@ def declared_cells(reading: Reading, kinks: Any, scale: float | None) -> tuple[C
     return found, "scan" if scale is None else "declared"
 
 
-def _cut_at(
+def _cells_cut_at_kinks(
     centre: np.ndarray, half: np.ndarray, base: np.ndarray, edges: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Base cells, cut where the author says that the label has a kink."""
+    """Base cells, cut where the author declares a kink of the label."""
     left, right = centre - half, centre + half
     inside = edges[(edges > left[0]) & (edges < right[-1])]
     ends = np.unique(np.concatenate([left, right[-1:], inside]))
@@ -116,32 +121,32 @@ def _cut_at(
     return middle, np.diff(ends) / 2, base[at]
 
 
-def _distances(
+def _interpolation_distances(
     reading: Reading, centre: np.ndarray, half: np.ndarray, y: np.ndarray, count: int,
     scanned: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """(k, n): the largest |y - I| on the grid and between the points, and the largest |y|."""
     size = np.abs(y).max(2)
     # the polynomial through every second point, at the others: for cells with no grid point left
-    odd = _through_half()
+    odd = _half_node_basis()
     off = np.abs(y[:, :, 1::2] - y[:, :, ::2] @ odd).max(2)
-    number = np.maximum(np.round(count * half * 2 / BASE).astype(int), 0)
+    number = np.maximum(np.round(count * half * 2 / BASE_CELL_SIGMAS).astype(int), 0)
     for n in np.unique(number[scanned & (number >= 8)]):
         which = np.flatnonzero(scanned & (number == n))
         s = (np.arange(n) + 0.5) * 2 / n - 1
         basis = lagrange(s)
         for part in np.array_split(which, max(1, len(which) * n // (1 << 20))):
             x = centre[part, None] + half[part, None] * s
-            here = called(reading, x.ravel()).reshape(-1, *x.shape)
+            here = label_values(reading, x.ravel()).reshape(-1, *x.shape)
             apart = np.abs(here - y[:, part] @ basis.T).max(2)
             off[:, part] = apart
             size[:, part] = np.maximum(size[:, part], np.abs(here).max(2))
     return off, size
 
 
-def _through_half() -> np.ndarray:
+def _half_node_basis() -> np.ndarray:
     """(POINTS/2, POINTS/2): from every second node to the others."""
-    given, wanted = NODES[::2], NODES[1::2]
+    given, wanted = CELL_NODES[::2], CELL_NODES[1::2]
     out = np.ones((len(given), len(wanted)))
     for i, node in enumerate(given):
         others = np.delete(given, i)
@@ -151,5 +156,5 @@ def _through_half() -> np.ndarray:
 
 def unseen_square(reading: Reading, points: np.ndarray, rms: float) -> float:
     """4 max_x phi(x) (|y| + rms)^2, per unit of width: what a feature may add that no point met."""
-    y = np.abs(called(reading, points.ravel())[0])
+    y = np.abs(label_values(reading, points.ravel())[0])
     return float(4 * (density(points.ravel()) * (y + rms) ** 2).max())

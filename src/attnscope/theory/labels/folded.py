@@ -5,9 +5,9 @@ notation: V, p the weights and points of the base cells (quadrature.py), c_i the
 
     W_i = sum_p V_p l_i(p),        E[y g] - sum_i W_i g(c_i) = sum_p V_p (g - I g)(p),
 
-I g the interpolant; |.| <= sum|V| max|g - I g|. The sizes of a ladder (SIZES) are kept with the
-weights. `tail` bounds max|g - I g| by the Chebyshev coefficients of g: those of an analytic g fall
-like r^-n, and the last eighth of them shows how far.
+I g the interpolant; |.| <= sum|V| max|g - I g|. The sizes of a ladder (FOLD_SIZES) are kept with
+the weights. `tail` bounds max|g - I g| by the Chebyshev coefficients of g: those of an analytic g
+fall like r^-n, and the last eighth of them shows how far.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import numpy as np
 from attnscope.theory.labels.quadrature import LabelWeights
 
 __all__ = [
-    "PLATEAU",
-    "SIZES",
-    "TRIED",
+    "COEFFICIENT_ROUNDING",
+    "FOLD_SIZES",
+    "TAIL_FOLD_SIZES",
     "Folded",
     "cell_sizes",
     "coefficients",
@@ -30,11 +30,11 @@ __all__ = [
     "tail",
 ]
 
-SIZES = (65, 97, 145, 217, 325, 485, 729, 1093, 1639)
-TRIED = SIZES[:7]  # where the tail decides: a g that 729 points do not follow has a kink
-PLATEAU = (
-    8 * 2.0**-52
-)  # of the largest value: coefficients of values that are good to rounding
+FOLD_SIZES = (65, 97, 145, 217, 325, 485, 729, 1093, 1639)
+# sizes tried where the tail decides: a g that 729 points do not resolve has a kink
+TAIL_FOLD_SIZES = FOLD_SIZES[:7]
+# of the largest value: coefficients of values that are good to rounding
+COEFFICIENT_ROUNDING = 8 * 2.0**-52
 
 
 class Folded(NamedTuple):
@@ -49,12 +49,12 @@ def fold(label: LabelWeights, size: int, kept: dict[int, Folded]) -> Folded:
     """The weights on `size` points; `kept` holds those found before."""
     if size not in kept:
         c = -label.reach * np.cos(np.pi * np.arange(size) / (size - 1))
-        weights = label.weights.ravel() @ _basis(label.points.ravel(), c)
-        kept[size] = Folded(c, weights, _basis(label.centres, c))
+        weights = label.weights.ravel() @ _lagrange_basis(label.points.ravel(), c)
+        kept[size] = Folded(c, weights, _lagrange_basis(label.centres, c))
     return kept[size]
 
 
-def _basis(x: np.ndarray, c: np.ndarray) -> np.ndarray:
+def _lagrange_basis(x: np.ndarray, c: np.ndarray) -> np.ndarray:
     """(n, N): the Lagrange polynomials of Chebyshev points c at x, by the barycentric formula."""
     heft = (-1.0) ** np.arange(len(c))
     heft[[0, -1]] /= 2
@@ -67,7 +67,7 @@ def _basis(x: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=16)
-def _cosines(size: int) -> np.ndarray:
+def _chebyshev_transform(size: int) -> np.ndarray:
     """(N, N): from values at Chebyshev points to coefficients."""
     n = size - 1
     turns = np.outer(np.arange(size), np.arange(size)) % (2 * n)
@@ -79,7 +79,7 @@ def _cosines(size: int) -> np.ndarray:
 
 def coefficients(values: np.ndarray) -> np.ndarray:
     """Chebyshev coefficients from values at the points."""
-    return np.asarray(_cosines(len(values)) @ values[::-1])
+    return np.asarray(_chebyshev_transform(len(values)) @ values[::-1])
 
 
 def tail(values: np.ndarray, scale: float = 0.0) -> float:
@@ -95,8 +95,10 @@ def tail(values: np.ndarray, scale: float = 0.0) -> float:
     last = float(sizes[-eighth:].max())
     before = float(sizes[-2 * eighth : -eighth].max())
     largest = max(float(np.abs(values).max()), scale)
-    if last <= PLATEAU * largest:  # rounding of the values, which interpolation passes on
-        return 8 * PLATEAU * largest
+    if (
+        last <= COEFFICIENT_ROUNDING * largest
+    ):  # rounding of the values, which interpolation passes on
+        return 8 * COEFFICIENT_ROUNDING * largest
     # decay by `last`/`before` over an eighth goes on: a geometric series, each coefficient counted
     # twice (interpolation folds what is left out back)
     ratio = min(last / before, 0.99) if before > 0 else 0.0

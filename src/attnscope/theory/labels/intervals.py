@@ -6,10 +6,10 @@ f^(k)/k! (in units of the cell's half width) at *every* point of the cell.
     product     (u v)_k = sum_i u_i v_{k-i},     |m_u| r_v + r_u (|m_v| + r_v) for the radii
     y' = d u'   k y_k = sum_{j=1..k} j u_j d_{k-j}      (exp, erf, tanh, log, ... : jet_functions.py)
 
-Every operation adds ULP of the absolute values it has summed to the radius, more than the rounding
-of its k + 2 products. A number that is not finite becomes the whole line: m = 0, r = inf.
+Every operation adds SUM_ROUNDING of the absolute values it has summed to the radius, more than the
+rounding of its k + 2 products. A number that is not finite becomes the whole line: m = 0, r = inf.
 Arrays are (orders, ...): only orders up to the highest that can differ from 0 are stored, at most
-ORDER + 1 of them.
+TAYLOR_ORDER + 1 of them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 __all__ = [
-    "ORDER",
-    "ULP",
+    "SUM_ROUNDING",
+    "TAYLOR_ORDER",
     "Series",
     "added",
     "chain",
@@ -31,15 +31,16 @@ __all__ = [
     "scaled",
 ]
 
-ORDER = 16  # highest Taylor coefficient: a cell then holds 1.8 rad of an oscillation at 1e-14
-# relative rounding charged for a sum of up to ORDER + 1 products, in their absolute values: each
-# product and each addition rounds by 2^-53
-ULP = (ORDER + 4) * 2.0**-53
-TINY = 1e-320  # absolute: what underflow can lose
+# highest Taylor coefficient: a cell then holds 1.8 rad of an oscillation at 1e-14
+TAYLOR_ORDER = 16
+# relative rounding charged for a sum of up to TAYLOR_ORDER + 1 products, in their absolute values:
+# each product and each addition rounds by 2^-53
+SUM_ROUNDING = (TAYLOR_ORDER + 4) * 2.0**-53
+UNDERFLOW_LOSS = 1e-320  # absolute: the most that underflow can lose
 
 
 class Series(NamedTuple):
-    """mid, rad: (orders, ...) with 1 <= orders <= ORDER + 1."""
+    """mid, rad: (orders, ...) with 1 <= orders <= TAYLOR_ORDER + 1."""
 
     mid: np.ndarray
     rad: np.ndarray
@@ -86,8 +87,10 @@ def from_ends(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray
     """Midpoint and radius of [low, high]; rounding of both ends by a few units is included."""
     with np.errstate(all="ignore"):
         mid = low / 2 + high / 2
-        rad = np.maximum(high - mid, mid - low) + ULP * np.maximum(np.abs(low), np.abs(high))
-    rad = rad + TINY
+        rad = np.maximum(high - mid, mid - low) + SUM_ROUNDING * np.maximum(
+            np.abs(low), np.abs(high)
+        )
+    rad = rad + UNDERFLOW_LOSS
     lost = ~np.isfinite(mid) | ~np.isfinite(rad)
     return np.where(lost, 0.0, mid), np.where(lost, np.inf, rad)
 
@@ -98,15 +101,15 @@ def added(a: Series, b: Series, sign: float = 1.0) -> Series:
     shape = np.broadcast_shapes(a.mid.shape[1:], b.mid.shape[1:])
     mid = np.zeros((orders, *shape))
     rad = np.zeros((orders, *shape))
-    mid[: len(a.mid)] += _spread(a.mid, shape)
-    rad[: len(a.rad)] += _spread(a.rad, shape)
-    mid[: len(b.mid)] += sign * _spread(b.mid, shape)
-    rad[: len(b.rad)] += _spread(b.rad, shape)
+    mid[: len(a.mid)] += _with_broadcast_axes(a.mid, shape)
+    rad[: len(a.rad)] += _with_broadcast_axes(a.rad, shape)
+    mid[: len(b.mid)] += sign * _with_broadcast_axes(b.mid, shape)
+    rad[: len(b.rad)] += _with_broadcast_axes(b.rad, shape)
     rad += 2.0**-52 * np.abs(mid)
     return tidy(mid, rad)
 
 
-def _spread(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _with_broadcast_axes(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """(orders, ...) with axes of size 1 put after the orders, so that it broadcasts to `shape`."""
     return x.reshape(len(x), *(1,) * (len(shape) - x.ndim + 1), *x.shape[1:])
 
@@ -116,22 +119,22 @@ def scaled(a: Series, factor: np.ndarray | float) -> Series:
     factor = np.asarray(factor, dtype=np.float64)
     shape = np.broadcast_shapes(a.mid.shape[1:], factor.shape)
     with np.errstate(all="ignore"):
-        mid = _spread(a.mid, shape) * factor
-        rad = _spread(a.rad, shape) * np.abs(factor) + 2.0**-52 * np.abs(mid)
+        mid = _with_broadcast_axes(a.mid, shape) * factor
+        rad = _with_broadcast_axes(a.rad, shape) * np.abs(factor) + 2.0**-52 * np.abs(mid)
     # 0 times a number that may be infinite is 0 only if the number is finite
-    return tidy(mid, rad + TINY * (mid != 0))
+    return tidy(mid, rad + UNDERFLOW_LOSS * (mid != 0))
 
 
 def multiplied(a: Series, b: Series) -> Series:
     """The product; the shorter factor is the outer loop."""
     if len(a.mid) > len(b.mid):
         a, b = b, a
-    orders = min(len(a.mid) + len(b.mid) - 1, ORDER + 1)
+    orders = min(len(a.mid) + len(b.mid) - 1, TAYLOR_ORDER + 1)
     shape = np.broadcast_shapes(a.mid.shape[1:], b.mid.shape[1:])
     mid = np.zeros((orders, *shape))
     rad = np.zeros((orders, *shape))
-    a = Series(_spread(a.mid, shape), _spread(a.rad, shape))
-    b = Series(_spread(b.mid, shape), _spread(b.rad, shape))
+    a = Series(_with_broadcast_axes(a.mid, shape), _with_broadcast_axes(a.rad, shape))
+    b = Series(_with_broadcast_axes(b.mid, shape), _with_broadcast_axes(b.rad, shape))
     size_b = np.abs(b.mid)
     with np.errstate(all="ignore"):
         for i in range(min(len(a.mid), orders)):
@@ -139,8 +142,8 @@ def multiplied(a: Series, b: Series) -> Series:
             size = np.abs(a.mid[i])
             mid[i : i + n] += a.mid[i] * b.mid[:n]
             rad[i : i + n] += (size + a.rad[i]) * b.rad[:n]
-            rad[i : i + n] += (a.rad[i] + ULP * size) * size_b[:n]
-        rad += TINY * (rad > 0)
+            rad[i : i + n] += (a.rad[i] + SUM_ROUNDING * size) * size_b[:n]
+        rad += UNDERFLOW_LOSS * (rad > 0)
     return tidy(mid, rad)
 
 
@@ -155,8 +158,8 @@ class Growing:
 
     def __init__(self, value: tuple[np.ndarray, np.ndarray]) -> None:
         shape = np.shape(value[0])
-        self.mid = np.zeros((ORDER + 1, *shape))
-        self.rad = np.zeros((ORDER + 1, *shape))
+        self.mid = np.zeros((TAYLOR_ORDER + 1, *shape))
+        self.rad = np.zeros((TAYLOR_ORDER + 1, *shape))
         self.set(0, value)
 
     def set(self, k: int, value: tuple[np.ndarray, np.ndarray]) -> None:
@@ -182,7 +185,7 @@ def convolved(
     size_a, size_b = np.abs(am), np.abs(bm)
     with np.errstate(all="ignore"):
         mid = (am * bm).sum(0)
-        rad = ((size_a + ar) * br + (ar + ULP * size_a) * size_b).sum(0)
+        rad = ((size_a + ar) * br + (ar + SUM_ROUNDING * size_a) * size_b).sum(0)
     return mid, rad
 
 
@@ -190,7 +193,7 @@ def chain(u: Series, value: tuple[np.ndarray, np.ndarray], d: Growing | Series) 
     """y with y_0 = value and y' = d u'; d has all orders."""
     out = Growing(value)
     moved = weighted(u)
-    for k in range(1, ORDER + 1):
+    for k in range(1, TAYLOR_ORDER + 1):
         mid, rad = convolved(moved, d, k, 1, k)
         out.set(k, (mid / k, rad / k))
     return out.series
@@ -208,7 +211,7 @@ def inverse(u: Series) -> Series:
         return Series(first[0][None], first[1][None])
     out = Growing(first)
     head = Series(first[0][None], first[1][None])
-    for k in range(1, ORDER + 1):
+    for k in range(1, TAYLOR_ORDER + 1):
         mid, rad = convolved(u, out, k, 1, k)
         part = multiplied(head, Series(-mid[None], rad[None]))
         out.set(k, (part.mid[0], part.rad[0]))

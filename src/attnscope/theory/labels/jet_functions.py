@@ -6,8 +6,9 @@ notation: u the argument, y the value, ' along the cell; Series and `chain` as i
     sin     y' = cos(u) u'                  expit   y' = y (1 - y) u'
     erf     y' = 2 pi^-1/2 e^{-u^2} u'      arctan  y' = u'/(1 + u^2)       log  y' = u'/u
 
-Values of monotone functions are those at the ends, widened by LIBRARY units: NumPy's and SciPy's
-elementary functions round by less. sin and cos use |sin(m + r) - sin m| <= |cos m| r + r^2/2.
+Values of monotone functions are those at the ends, widened by LIBRARY_FUNCTION_ERROR units: NumPy's
+and SciPy's elementary functions round by less. sin and cos use |sin(m + r) - sin m| <= |cos m| r +
+r^2/2.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from scipy import special
 
 from attnscope.theory.labels.intervals import (
-    ORDER,
+    TAYLOR_ORDER,
     Growing,
     Series,
     added,
@@ -33,9 +34,10 @@ from attnscope.theory.labels.intervals import (
     weighted,
 )
 
-__all__ = ["FUNCTIONS", "exponential", "logarithm", "power", "square_root"]
+__all__ = ["JET_FUNCTIONS", "exponential", "logarithm", "power", "square_root"]
 
-LIBRARY = 8 * 2.0**-52  # relative error of a library function: they state 4 units or less
+# relative error of a library function: they state 4 units or less
+LIBRARY_FUNCTION_ERROR = 8 * 2.0**-52
 Ends = tuple[np.ndarray, np.ndarray]
 
 
@@ -43,7 +45,10 @@ def increasing(function: Callable[[Any], Any], u: Series) -> Ends:
     """Values of an increasing function."""
     with np.errstate(all="ignore"):
         low, high = function(u.low), function(u.high)
-        return from_ends(low - LIBRARY * np.abs(low), high + LIBRARY * np.abs(high))
+        return from_ends(
+            low - LIBRARY_FUNCTION_ERROR * np.abs(low),
+            high + LIBRARY_FUNCTION_ERROR * np.abs(high),
+        )
 
 
 def even_decreasing(function: Callable[[Any], Any], u: Series) -> Ends:
@@ -53,13 +58,15 @@ def even_decreasing(function: Callable[[Any], Any], u: Series) -> Ends:
     least = np.where(inside, 0.0, np.minimum(np.abs(u.low), np.abs(u.high)))
     with np.errstate(all="ignore"):
         high, low = function(least), function(size)
-        return from_ends(low * (1 - LIBRARY), high * (1 + LIBRARY))
+        return from_ends(
+            low * (1 - LIBRARY_FUNCTION_ERROR), high * (1 + LIBRARY_FUNCTION_ERROR)
+        )
 
 
 def exponential(u: Series) -> Series:
     out = Growing(increasing(np.exp, u))
     moved = weighted(u)
-    for k in range(1, ORDER + 1):
+    for k in range(1, TAYLOR_ORDER + 1):
         mid, rad = convolved(moved, out, k, 1, k)
         out.set(k, (mid / k, rad / k))
     return out.series
@@ -68,12 +75,12 @@ def exponential(u: Series) -> Series:
 def logarithm(u: Series) -> Series:
     positive = u.low > 0
     if not positive.all():
-        u = _where_not(u, positive)
+        u = _whole_line_outside(u, positive)
     value = increasing(np.log, u)
-    return chain(u, value, inverse(u).longer(ORDER + 1))
+    return chain(u, value, inverse(u).longer(TAYLOR_ORDER + 1))
 
 
-def _where_not(u: Series, good: np.ndarray) -> Series:
+def _whole_line_outside(u: Series, good: np.ndarray) -> Series:
     """The whole line where the argument leaves the domain."""
     return Series(np.where(good, u.mid, 0.0), np.where(good, u.rad, np.inf))
 
@@ -83,11 +90,13 @@ def square_root(u: Series) -> Series:
     positive = u.low > 0
     with np.errstate(all="ignore"):
         low = np.sqrt(np.maximum(u.low, 0.0))
-        value = from_ends(low * (1 - LIBRARY), np.sqrt(u.high) * (1 + LIBRARY))
+        value = from_ends(
+            low * (1 - LIBRARY_FUNCTION_ERROR), np.sqrt(u.high) * (1 + LIBRARY_FUNCTION_ERROR)
+        )
     out = Growing(value)
     half = scaled(inverse(Series(value[0][None], value[1][None])), 0.5)
-    long = u.longer(ORDER + 1)
-    for k in range(1, ORDER + 1):
+    long = u.longer(TAYLOR_ORDER + 1)
+    for k in range(1, TAYLOR_ORDER + 1):
         mid, rad = convolved(out.series, out, k, 1, k - 1)
         rest = Series((long.mid[k] - mid)[None], (long.rad[k] + rad)[None])
         part = multiplied(half, rest)
@@ -123,12 +132,14 @@ def _sin_cos(u: Series) -> tuple[Series, Series]:
 
     def about(value: np.ndarray, slope: np.ndarray) -> Ends:
         with np.errstate(all="ignore"):
-            away = np.minimum(np.abs(slope) * rad + rad * rad / 2, 2.0) + LIBRARY
+            away = (
+                np.minimum(np.abs(slope) * rad + rad * rad / 2, 2.0) + LIBRARY_FUNCTION_ERROR
+            )
         return from_ends(np.maximum(value - away, -1.0), np.minimum(value + away, 1.0))
 
     sine, cosine = Growing(about(s, c)), Growing(about(c, s))
     moved = weighted(u)
-    for k in range(1, ORDER + 1):
+    for k in range(1, TAYLOR_ORDER + 1):
         first = convolved(moved, cosine, k, 1, k)
         second = convolved(moved, sine, k, 1, k)
         sine.set(k, (first[0] / k, first[1] / k))
@@ -146,7 +157,7 @@ def _tanh(u: Series) -> Series:
     out = Growing(increasing(np.tanh, u))
     slope = Growing(even_decreasing(_sech_square, u))
     moved = weighted(u)
-    for k in range(1, ORDER + 1):
+    for k in range(1, TAYLOR_ORDER + 1):
         mid, rad = convolved(moved, slope, k, 1, k)
         out.set(k, (mid / k, rad / k))
         mid, rad = convolved(out.series, out, k, 0, k)
@@ -194,12 +205,12 @@ def _ndtr(u: Series) -> Series:
 
 def _arctan(u: Series) -> Series:
     slope = inverse(added(multiplied(u, u), constant(np.array(1.0))))
-    return chain(u, increasing(np.arctan, u), slope.longer(ORDER + 1))
+    return chain(u, increasing(np.arctan, u), slope.longer(TAYLOR_ORDER + 1))
 
 
 def _arcsinh(u: Series) -> Series:
     slope = inverse(square_root(added(multiplied(u, u), constant(np.array(1.0)))))
-    return chain(u, increasing(np.arcsinh, u), slope.longer(ORDER + 1))
+    return chain(u, increasing(np.arcsinh, u), slope.longer(TAYLOR_ORDER + 1))
 
 
 def _log1p(u: Series) -> Series:
@@ -224,7 +235,7 @@ def _softplus(u: Series) -> Series:
     return chain(u, value, _logistic_tail(u))
 
 
-FUNCTIONS: dict[str, Callable[[Series], Series]] = {
+JET_FUNCTIONS: dict[str, Callable[[Series], Series]] = {
     "exp": exponential,
     "exp2": lambda u: exponential(scaled(u, np.log(2.0))),
     "expm1": _expm1,

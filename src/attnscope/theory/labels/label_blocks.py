@@ -7,7 +7,8 @@ normals behind them.
 A block is a value of the latent, with the law of its tokens and the label as a function of what it
 reads. Values whose tokens are permutations of one another and whose labels are one expression of
 what they read (the codes of provenance_tags.py) are one block. What follows for risks is in
-moment_risk.py; a task for which `label_law` returns a sentence instead of blocks has nodes.
+moment_risk.py; a task for which `label_law` returns a reason instead of blocks is computed on
+nodes.
 """
 
 from __future__ import annotations
@@ -20,25 +21,28 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.tasks.base import is_defined
 from attnscope.tasks.planted.definition_checks import of_method
 from attnscope.theory.labels.carriers import Unsupported, handled
-from attnscope.theory.labels.declared_cells import SCAN_STEP, declared_cells, unseen_square
+from attnscope.theory.labels.declared_cells import (
+    SCAN_STEP_SIGMAS,
+    declared_cells,
+    unseen_square,
+)
 from attnscope.theory.labels.intervals import Series
 from attnscope.theory.labels.provenance_tags import reads_of
 from attnscope.theory.labels.quadrature import (
     LabelWeights,
     Reading,
     bounded_cells,
-    folded,
+    folded_weights,
 )
 from attnscope.theory.labels.taylor_jets import Jet, Truth, variable
 
 __all__ = ["LabelBlock", "LabelLaw", "declared_reads", "label_law", "what_is_read"]
 
 # entries of the tags of all latents and projections: some MB; beyond, everything counts as read
-MOST_TAGS = 1 << 24
-CHECKED = (
-    1024  # sequences on which a label is asked again with what it does not read drawn anew
-)
-STREAM = 0x4EAD
+LARGEST_TAG_COUNT = 1 << 24
+# sequences on which a label is asked again with what it does not read drawn anew
+CHECK_SEQUENCES = 1024
+CHECK_SEED = 0x4EAD
 
 
 class LabelBlock(NamedTuple):
@@ -69,7 +73,7 @@ class LabelLaw(NamedTuple):
 
 
 class NoRandom:
-    """Stands for the generator of a label: a label that draws is no function of its projections."""
+    """Replaces a label's random generator: a label that draws is no function of its projections."""
 
     def __getattr__(self, name: str) -> Any:
         raise Unsupported("random numbers inside the label")
@@ -79,11 +83,11 @@ def label_law(task: Any) -> LabelLaw:
     """The blocks of a task, found once and kept with it; loss squared."""
     held = vars(task)
     if "_label_law" not in held:
-        held["_label_law"] = _found(task)
+        held["_label_law"] = _built_label_law(task)
     return held["_label_law"]
 
 
-def _found(task: Any) -> LabelLaw:
+def _built_label_law(task: Any) -> LabelLaw:
     if not is_defined(task) or task.latents is None:
         return LabelLaw(None, "its latent is not finite")
     values, probabilities = task.enumerated("risk")
@@ -111,7 +115,9 @@ def _found(task: Any) -> LabelLaw:
         read = np.argwhere(reads[i])
         token, teacher = (int(n) for n in read[0]) if len(read) else (0, 0)
         try:
-            weights = _weights(task, values[i], means[i], scales[i], token, teacher, reads[i])
+            weights = _block_weights(
+                task, values[i], means[i], scales[i], token, teacher, reads[i]
+            )
         except Unsupported as error:
             return LabelLaw(None, f"it uses {error}")
         place[key] = len(blocks)
@@ -122,14 +128,14 @@ def _found(task: Any) -> LabelLaw:
 
 
 def what_is_read(task: Any, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(m, L, r) bool and codes (m,); Unsupported where neither tags nor the author say."""
+    """(m, L, r) bool and codes (m,); Unsupported where neither tags nor the author determine them."""
     m, L, r = len(values), task.length, len(task.teacher_gram)
     declared = declared_reads(task, values)
     found = None
     why = Unsupported("more latents and projections than tags can follow")
-    if m * (L * r) ** 2 <= MOST_TAGS:
+    if m * (L * r) ** 2 <= LARGEST_TAG_COUNT:
         try:
-            found = reads_of(lambda f, z: _asked(task, f, z), values, L, r)
+            found = reads_of(lambda f, z: _label_or_chances(task, f, z), values, L, r)
         except AttnscopeError:
             raise
         except (
@@ -149,11 +155,11 @@ def what_is_read(task: Any, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def declared_reads(task: Any, values: np.ndarray) -> np.ndarray | None:
-    """The author's own word, checked; None where there is none."""
-    said = getattr(task, "reads", None)
-    if said is None:
+    """The author's own declaration, checked; None without one."""
+    declared = getattr(task, "reads", None)
+    if declared is None:
         return None
-    found = np.asarray(said(values))
+    found = np.asarray(declared(values))
     shape = (len(values), task.length, len(task.teacher_gram))
     if found.dtype != bool or found.shape != shape:
         got = f"an array of {found.dtype} and shape {found.shape}"
@@ -167,14 +173,14 @@ def _as_unsupported(error: Exception) -> Unsupported:
     return Unsupported("code that only numbers can run")
 
 
-def _asked(task: Any, fields: Any, latent: np.ndarray) -> Any:
+def _label_or_chances(task: Any, fields: Any, latent: np.ndarray) -> Any:
     """The label, or the chances of its classes."""
     if task.likelihood is not None and task.classes is not None:
         return task.likelihood(fields, latent)
     return task.label(fields, latent, NoRandom())
 
 
-def _weights(
+def _block_weights(
     task: Any, value: np.ndarray, means: np.ndarray, scales: np.ndarray, token: int, teacher: int,
     reads: np.ndarray,
 ) -> LabelWeights:  # fmt: skip
@@ -189,7 +195,7 @@ def _weights(
         """(k, n)."""
         latent = np.repeat(value[None], len(fields), axis=0)
         with np.errstate(all="ignore"):
-            found = np.asarray(_asked(task, fields, latent))
+            found = np.asarray(_label_or_chances(task, fields, latent))
         if found.dtype.kind not in "biuf" or found.shape[:1] != (len(fields),):
             found = task.checked_label(
                 fields, latent, np.random.default_rng(0)
@@ -210,8 +216,8 @@ def _weights(
         n = len(centre)
         latent = np.repeat(value[None], n, axis=0)
         with np.errstate(all="ignore"):
-            given = Jet(_projections(middle, token, teacher, place, unit, centre, half))
-            found = handled(_asked(task, given, latent))
+            given = Jet(_projection_jets(middle, token, teacher, place, unit, centre, half))
+            found = handled(_label_or_chances(task, given, latent))
         if isinstance(found, Truth):
             found = found.astype(np.float64)
         if not isinstance(found, Jet):
@@ -245,16 +251,16 @@ def _label_weights(reading: Reading, kinks: Any, scale: float | None) -> LabelWe
     # overflow far out is met by infinite bounds, not by warnings
     with np.errstate(all="ignore"):
         if reading.enclosures is not None:
-            return folded(reading, bounded_cells(reading), "bound")
+            return folded_weights(reading, bounded_cells(reading), "bound")
         cells, how = declared_cells(reading, kinks, scale)
-        out = folded(reading, cells, how)
+        out = folded_weights(reading, cells, how)
         if how == "declared":
             return out
-        missed = SCAN_STEP * unseen_square(reading, out.points, out.square**0.5)
+        missed = SCAN_STEP_SIGMAS * unseen_square(reading, out.points, out.square**0.5)
         return out._replace(unseen=missed)
 
 
-def _projections(
+def _projection_jets(
     middle: np.ndarray, token: int, teacher: int, place: float, unit: float, centre: np.ndarray,
     half: np.ndarray,
 ) -> Series:  # fmt: skip
@@ -275,10 +281,10 @@ def _check_reads(
     task: Any, numbers: Any, middle: np.ndarray, scales: np.ndarray, reads: np.ndarray,
     fields_at: Any, of: str,
 ) -> None:  # fmt: skip
-    """One sentence where the label changes with what it is said not to read, or with its company."""
-    rng = np.random.default_rng(STREAM)
-    first = fields_at(rng.standard_normal(CHECKED))
-    noise = rng.standard_normal((CHECKED, *middle.shape))
+    """Raise if the label changes with projections that it should not read, or with other sequences."""
+    rng = np.random.default_rng(CHECK_SEED)
+    first = fields_at(rng.standard_normal(CHECK_SEQUENCES))
+    noise = rng.standard_normal((CHECK_SEQUENCES, *middle.shape))
     other = np.where(reads, first, middle + np.maximum(scales, 1e-3)[:, None] * noise)
     found = numbers(first)
     if not np.array_equal(found, numbers(first), equal_nan=True):
@@ -287,6 +293,6 @@ def _check_reads(
         raise bad("reads", of, "all projections that the label depends on", "fewer")
     if not np.array_equal(found[:, :7], numbers(first[:7]), equal_nan=True):
         raise AttnscopeError(
-            f"{of} gives a sequence another label when it is asked with other sequences; a label "
-            "must depend on its own sequence alone."
+            f"{of} gives a sequence another label when it is evaluated together with other "
+            "sequences; a label must depend on its own sequence alone."
         )

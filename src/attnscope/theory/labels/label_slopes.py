@@ -44,7 +44,8 @@ def gram_slopes(
     G: np.ndarray, block: LabelBlock, kinds: Kinds, by_kind: np.ndarray, by_read: np.ndarray,
     absolute: bool = False,
 ) -> np.ndarray:  # fmt: skip
-    """(2, V) derivatives in the inner products of k and v with all vectors; with `absolute` those of
+    """(2, V) derivatives in the inner products of k and v with all vectors; with `absolute` those
+    of
     errors.
     """
     size = np.abs if absolute else np.asarray

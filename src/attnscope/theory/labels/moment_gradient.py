@@ -22,7 +22,7 @@ from attnscope.theory.labels.token_kinds import kinds_of
 
 __all__ = ["MomentGradient", "moment_gradient"]
 
-ROUNDING = 1e-14  # relative: of sums that cancel
+MOMENT_GRADIENT_ROUNDING = 1e-14  # relative: of sums that cancel
 
 
 class MomentGradient(NamedTuple):
@@ -38,7 +38,7 @@ class MomentGradient(NamedTuple):
 def moment_gradient(
     law: LabelLaw, predictor: Any, G: np.ndarray, lam: float
 ) -> MomentGradient | None:
-    """At one Gram matrix; None where the moments have no derivative to be had."""
+    """The gradient at one Gram matrix; None where the moments have no usable derivative."""
     assert law.blocks is not None
     slopes_of = componentwise_slopes if is_componentwise(predictor) else normalised_slopes
     value = warm = warm_error = 0.0
@@ -60,7 +60,7 @@ def moment_gradient(
         # where terms of a symmetric problem cancel to the bit, their rounding is left
         size = 2 * block.weights.square + abs(found.value)
         tallest = 1 + float(np.abs(block.means).max()) + float(block.scales.max())
-        floor = p * ROUNDING * size * tallest**2 * max(1.0, lam)
+        floor = p * MOMENT_GRADIENT_ROUNDING * size * tallest**2 * max(1.0, lam)
         gram_error += floor
         warm_error += floor
     return MomentGradient(value, gram, warm, gram_error, warm_error)

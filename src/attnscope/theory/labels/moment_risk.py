@@ -33,22 +33,21 @@ from attnscope.theory.labels.normalised_moments import normalised_terms
 from attnscope.theory.labels.quadrature import LabelWeights
 from attnscope.theory.labels.token_kinds import Terms
 
-__all__ = ["METHODS", "moment_excess", "moment_law"]
+__all__ = ["METHOD_NAMES", "moment_excess", "moment_law"]
 
-# what an estimate says of how it was found
-METHODS = {
+# the method that an estimate states
+METHOD_NAMES = {
     "bound": "moments, bound",
     "declared": "moments, declared scale",
     "scan": "moments, scan",
 }
-ROUNDING = (
-    2.0**-50
-)  # relative, of every term: sums of positive products of some roundings each
-COARSEST = 1e-6  # relative error from which on nodes take the place of the moments
+# relative, of every term: sums of positive products of some roundings each
+MOMENT_TERM_ROUNDING = 2.0**-50
+LARGEST_MOMENT_ERROR = 1e-6  # relative error above which nodes replace the moments
 
 
 def moment_law(task: Any, predictor: Any) -> LabelLaw:
-    """The label's blocks where the moments serve this head, else why they do not."""
+    """The label's blocks if the moments can be used for this head, else the reason why not."""
     if getattr(task, "loss", "squared") != "squared":
         return LabelLaw(None, "its loss is not squared")
     predictor = getattr(predictor, "head", predictor)
@@ -77,15 +76,15 @@ def moment_excess(
         p = block.probability
         value += p * (label.square - 2 * terms.cross + terms.output)
         error += p * (label.square_error + 2 * terms.cross_error + terms.output_error)
-        error += p * unseen(label, terms)
+        error += p * unseen_excess(label, terms)
         size += p * (label.square + 2 * terms.size + terms.output)
-    error += ROUNDING * size
-    if error > COARSEST * size and law.how == "bound":
+    error += MOMENT_TERM_ROUNDING * size
+    if error > LARGEST_MOMENT_ERROR * size and law.how == "bound":
         return None
-    return value, error, METHODS[law.how]
+    return value, error, METHOD_NAMES[law.how]
 
 
-def unseen(label: LabelWeights, terms: Terms) -> float:
+def unseen_excess(label: LabelWeights, terms: Terms) -> float:
     """What a scan may have missed of E y^2 - 2 E[y g]."""
     if label.unseen == 0:
         return 0.0

@@ -1,25 +1,25 @@
 """E[y T] and E T^2 of a head with weights h(lam u_l)/(c0 + sum_m h(lam u_m)).
 
-notation: as in moment_risk.py, token_kinds.py and risks/normalised_risk.py: t = e^tau, K_p = e^{p y}
-exp(-e^y), y = tau + log h(lam u); f_a = E K_0, A_a = E[w K_1], B_a = E[w^2 K_2] of a kind of token,
-P = prod_a f_a^{n_a}.
+notation: as in moment_risk.py, token_kinds.py and risks/normalised_risk.py: t = e^tau, K_p = e^{p
+y} exp(-e^y), y = tau + log h(lam u); f_a = E K_0, A_a = E[w K_1], B_a = E[w^2 K_2] of a kind of
+token, P = prod_a f_a^{n_a}.
 
     E T^2  = int dtau e^{-c0 t} P { sum_a n_a (B_a/f_a - (A_a/f_a)^2) + (sum_a n_a A_a/f_a)^2 },
     E[y T] = int dtau e^{-c0 t} { C P/f_R + Y (P/f_R) sum_{not read} n_a A_a/f_a },
     Y = E[y K_0],    C = E[y w K_1]     of the token R that is read.
 
 Y and C are sums over the label's points c_i and a trapezoid rule in z. They are collected on one
-grid of scores first: each node gives its weight to the PLACES nearest grid points by Lagrange's
-polynomials, since the kernels vary on the scale 1/lam of the score and the grid has SCORE_STEP/lam.
-So the kernels are evaluated once per (tau, grid point), however many nodes there are. For h = exp
-only y = tau + lam u counts: a table of the kernels' averages over z at equal steps of y serves all
-tau and all grid points of a + a_x x.
+grid of scores first: each node gives its weight to the SPREAD_POINTS nearest grid points by
+Lagrange's polynomials, since the kernels vary on the scale 1/lam of the score and the grid has
+SCORE_STEP_NATS/lam. So the kernels are evaluated once per (tau, grid point), however many nodes
+there are. For h = exp only y = tau + lam u counts: a table of the kernels' averages over z at equal
+steps of y serves all tau and all grid points of a + a_x x.
 
 Errors. Interpolation in x: |Im x| <= pi/(3 lam |a_x|) turns one term of the denominator by at most
 60 degrees, so that |g| is at most doubled there, and Chebyshev interpolation at N points errs by
 4 M r^-N/(r - 1) (Bernstein), r the ellipse within that strip; for h other than exp a smaller fold
-takes its place. Two rules in z and two numbers of places differ by an error; the outer rule is that
-of normalised_risk.py (3e-13 of the integral of absolute terms), rounding as there.
+takes its place. The error in z and of the grid is the difference of two rules; the outer rule is
+that of normalised_risk.py (3e-13 of the integral of absolute terms), and so is rounding.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from attnscope.errors import bad
-from attnscope.theory.labels.folded import SIZES, Folded, fold
+from attnscope.theory.labels.folded import FOLD_SIZES, Folded, fold
 from attnscope.theory.labels.label_blocks import LabelBlock
-from attnscope.theory.labels.quadrature import BASE
+from attnscope.theory.labels.quadrature import BASE_CELL_SIGMAS
 from attnscope.theory.labels.token_kinds import (
     Kind,
     Kinds,
@@ -44,9 +44,13 @@ from attnscope.theory.labels.token_kinds import (
     read_token,
 )
 from attnscope.theory.risks.normalised_risk import (
-    HIGHEST,
-    STEP,
-    WIDEST,
+    EXPONENT_ROUNDING,
+    LARGEST_EXPONENT,
+    LARGEST_SCORE_SPREAD,
+    OUTER_RULE_ERROR,
+    SCORE_REACH_SIGMAS,
+    TAU_DEPTH_NATS,
+    TAU_STEP,
     kernels,
     power,
     rules_for,
@@ -63,18 +67,15 @@ __all__ = [
     "tau_nodes",
 ]
 
-SCORE_STEP = 0.07  # nats between grid points: 16 places then leave 1e-16 of a kernel
-SHIFTS = 4  # grid points per step of tau, for h = exp: 0.0675 nats
-SLOWEST = 0.05  # temperature below which the grid would be wider than the scores
-PLACES, FEWER = 16, 12  # grid points that share the weight of a node: two rules
-REACH = 9.0
-DEPTH = 40.0  # nats: the slowest decay of an integrand, e^tau, is followed to e^-40
-OUTER = 3e-13  # relative error of the trapezoid rule in tau (normalised_risk.py)
-ROUNDING = 16 * 2.0**-52  # as there: per unit of the largest exponent
-STRIP = math.pi / 3  # of Im(lam u)
-ENOUGH = 1e-15  # what a size of fold is chosen for
-COARSEST = 1e-8  # what the largest must reach: a g that turns faster is left to nodes
-SMALLEST = 1e-290  # averages f below have products below rounding
+SCORE_STEP_NATS = 0.07  # between grid points: with 16 points a kernel is then right to 1e-16
+GRID_POINTS_PER_TAU_STEP = 4  # grid points per step of tau, for h = exp: 0.0675 nats
+SMALLEST_TABLE_LAMBDA = 0.05  # lambda below which the grid would be wider than the scores
+# grid points that share the weight of a node, in two rules whose difference estimates the error
+SPREAD_POINTS, COARSE_SPREAD_POINTS = 16, 12
+STRIP_RADIANS = math.pi / 3  # largest |Im(lam u)| of the Bernstein ellipse
+FOLD_ERROR_TARGET = 1e-15  # interpolation error for which the size of a fold is chosen
+LARGEST_FOLD_ERROR = 1e-8  # a g that the largest fold resolves less well is left to nodes
+SMALLEST_AVERAGE = 1e-290  # products of averages f below this are below rounding
 
 
 class KindTable(NamedTuple):
@@ -96,10 +97,10 @@ def exponential_scores(predictor: Any) -> bool:
 def normalised_terms(
     predictor: Any, block: LabelBlock, G: np.ndarray, lam: float
 ) -> Terms | None:
-    """Of one block; None where the scores vary too fast for the label's points."""
+    """The terms of one block; None where the scores vary too fast for the label's points."""
     kinds = kinds_of(block)
     laws = [kind(G, law) for law in kinds.laws]
-    if lam * max(law.sd for law in laws) > WIDEST:
+    if lam * max(law.sd for law in laws) > LARGEST_SCORE_SPREAD:
         return None
     read = read_token(G, block)
     label = block.weights
@@ -107,21 +108,29 @@ def normalised_terms(
     if sizes is None:
         return None
     tau, high = tau_nodes(predictor, lam, laws, kinds, read, label.reach)
-    sink = np.exp(-predictor.sink * np.exp(np.minimum(tau, HIGHEST)))
-    rounding = ROUNDING * (4 + high)
+    sink = np.exp(-predictor.sink * np.exp(np.minimum(tau, LARGEST_EXPONENT)))
+    rounding = EXPONENT_ROUNDING * (4 + high)
     fine, coarse = tables(predictor, lam, laws, tau)
-    output, output_size = _output(fine, kinds, sink)
-    output_error = abs(output - _output(coarse, kinds, sink)[0])
-    output_error += (OUTER + rounding) * output_size
+    output, output_size = _output_square(fine, kinds, sink)
+    output_error = abs(output - _output_square(coarse, kinds, sink)[0])
+    output_error += (OUTER_RULE_ERROR + rounding) * output_size
     parts = [
-        _cross(predictor, lam, block, read, size, rule, places, tables_, kinds, tau, sink)
-        for size, rule, places, tables_ in zip(sizes, (0, 1), (PLACES, FEWER), (fine, coarse))
+        _cross_moment(
+            predictor, lam, block, read, size, rule, places, tables_, kinds, tau, sink
+        )
+        for size, rule, places, tables_ in zip(
+            sizes, (0, 1), (SPREAD_POINTS, COARSE_SPREAD_POINTS), (fine, coarse)
+        )
     ]
     (cross, cross_size, Yg), (other, _, _) = parts
     largest = _largest_value(laws, kinds, read, label.reach)
     off = _interpolation_bound(predictor, lam, read, label.reach, sizes[0], largest)
     off += _local_bound(lam, read, largest)
-    error = abs(cross - other) + (OUTER + rounding) * cross_size + label.mean_size * off
+    error = (
+        abs(cross - other)
+        + (OUTER_RULE_ERROR + rounding) * cross_size
+        + label.mean_size * off
+    )
     error += 2 * float(label.slack @ Yg)
     return Terms(cross, error, output, output_error, cross_size)
 
@@ -129,32 +138,40 @@ def normalised_terms(
 def fold_sizes(
     predictor: Any, lam: float, read: ReadToken, reach: float
 ) -> tuple[int, int] | None:
-    """Two sizes of fold: one whose bound is below ENOUGH, and the same or the one before."""
-    r = _ellipse(lam, read, reach)
-    enough = [i for i, size in enumerate(SIZES) if size * math.log(r) >= -math.log(ENOUGH)]
-    i = enough[0] if enough else len(SIZES) - 1
-    if SIZES[i] * math.log(r) < -math.log(COARSEST):
+    """Two sizes of fold: one whose bound is below FOLD_ERROR_TARGET, and the same or the one
+    before.
+    """
+    r = _ellipse_radius(lam, read, reach)
+    enough = [
+        i
+        for i, size in enumerate(FOLD_SIZES)
+        if size * math.log(r) >= -math.log(FOLD_ERROR_TARGET)
+    ]
+    i = enough[0] if enough else len(FOLD_SIZES) - 1
+    if FOLD_SIZES[i] * math.log(r) < -math.log(LARGEST_FOLD_ERROR):
         return None
-    return SIZES[i], SIZES[i] if exponential_scores(predictor) else SIZES[max(i - 1, 0)]
+    return FOLD_SIZES[i], FOLD_SIZES[i] if exponential_scores(predictor) else FOLD_SIZES[
+        max(i - 1, 0)
+    ]
 
 
-def _ellipse(lam: float, read: ReadToken, reach: float) -> float:
+def _ellipse_radius(lam: float, read: ReadToken, reach: float) -> float:
     """r of the Bernstein ellipse about [-reach, reach] within the strip."""
     turn = lam * abs(read.a_x)
-    b = min(STRIP / max(turn, 1e-300) / reach, 10.0)
+    b = min(STRIP_RADIANS / max(turn, 1e-300) / reach, 10.0)
     return b + math.sqrt(1 + b * b)
 
 
 def _interpolation_bound(
     predictor: Any, lam: float, read: ReadToken, reach: float, size: int, largest: float
 ) -> float:
-    r = _ellipse(lam, read, reach)
+    r = _ellipse_radius(lam, read, reach)
     return 4 * 2 * largest * r ** -(size - 1) / (r - 1)
 
 
 def _local_bound(lam: float, read: ReadToken, largest: float) -> float:
-    """Of the degree 15 by which the label's weights follow g on a base cell."""
-    b = STRIP / max(lam * abs(read.a_x), 1e-300) / (BASE / 2)
+    """Error of the polynomial of degree 15 that replaces g on a base cell."""
+    b = STRIP_RADIANS / max(lam * abs(read.a_x), 1e-300) / (BASE_CELL_SIGMAS / 2)
     r = b + math.sqrt(1 + b * b)
     return 0.0 if r > 1e10 else 4 * 2 * largest * r**-15 / (r - 1)
 
@@ -170,25 +187,26 @@ def _largest_value(laws: list[Kind], kinds: Kinds, read: ReadToken, reach: float
 def tau_nodes(
     predictor: Any, lam: float, laws: list[Kind], kinds: Kinds, read: ReadToken, reach: float
 ) -> tuple[np.ndarray, float]:
-    """Nodes from DEPTH below -log of the largest sum of h to 4 above -log of the smallest, and the
+    """Nodes from TAU_DEPTH_NATS below -log of the largest sum of h to 4 above -log of the smallest,
+    and the
     largest exponent that occurs.
     """
     log_h = lambda u: float(predictor.log_activation(np.array([lam * u]))[0])
     total = float(kinds.numbers.sum())
-    far = [law.a + sign * REACH * law.sd for law in laws for sign in (-1, 1)]
-    wide = abs(read.a_x) * reach + REACH * read.a_z
+    far = [law.a + sign * SCORE_REACH_SIGMAS * law.sd for law in laws for sign in (-1, 1)]
+    wide = abs(read.a_x) * reach + SCORE_REACH_SIGMAS * read.a_z
     far += [read.a - wide, read.a + wide]
     top = max(log_h(u) for u in far) + math.log(total)
     # the largest of n scores exceeds this quantile with probability 1 - 1e-18
     low = max(
-        log_h(law.a + law.sd * max(-REACH, float(ndtri(10 ** (-18 / n)))))
+        log_h(law.a + law.sd * max(-SCORE_REACH_SIGMAS, float(ndtri(10 ** (-18 / n)))))
         for law, n in zip(laws, kinds.numbers)
         if n > 0
     )
     if kinds.numbers.sum() == 1:  # the only token may be anywhere that the label counts
         low = min(log_h(u) for u in far)
-    count = math.ceil((top - low + DEPTH + 4) / STEP)
-    tau = -top - DEPTH + STEP * np.arange(count + 1)
+    count = math.ceil((top - low + TAU_DEPTH_NATS + 4) / TAU_STEP)
+    tau = -top - TAU_DEPTH_NATS + TAU_STEP * np.arange(count + 1)
     scores = [abs(lam * u) for u in far]
     high = max(float(np.abs(tau).max()), max(abs(log_h(u)) for u in far), *scores)
     return tau, high
@@ -220,28 +238,30 @@ def survival(f: np.ndarray, plain: Any, exponent: float) -> np.ndarray:
     return np.where(f > 0.5, power(plain, exponent), f**exponent)
 
 
-def _ratios(each: list[KindTable], n: np.ndarray) -> tuple[np.ndarray, ...]:
+def _kernel_ratios(each: list[KindTable], n: np.ndarray) -> tuple[np.ndarray, ...]:
     """P, and per kind A/f, B/f, |A|/f; 0 where f is."""
     P = np.prod([survival(x.f, x.plain, c) for x, c in zip(each, n)], axis=0)
-    safe = [np.maximum(x.f, SMALLEST) for x in each]
-    live = [x.f > SMALLEST for x in each]
+    safe = [np.maximum(x.f, SMALLEST_AVERAGE) for x in each]
+    live = [x.f > SMALLEST_AVERAGE for x in each]
     A = np.array([np.where(ok, x.A / f, 0.0) for x, f, ok in zip(each, safe, live)])
     B = np.array([np.where(ok, x.B / f, 0.0) for x, f, ok in zip(each, safe, live)])
     size = np.array([np.where(ok, x.A_size / f, 0.0) for x, f, ok in zip(each, safe, live)])
     return P, A, B, size
 
 
-def _output(each: list[KindTable], kinds: Kinds, sink: np.ndarray) -> tuple[float, float]:
+def _output_square(
+    each: list[KindTable], kinds: Kinds, sink: np.ndarray
+) -> tuple[float, float]:
     """E T^2, and the integral of the absolute values of its terms."""
     n = kinds.numbers
-    P, A, B, size = _ratios(each, n)
+    P, A, B, size = _kernel_ratios(each, n)
     value = n @ (B - A * A) + (n @ A) ** 2
     absolute = n @ (B + size * size) + (n @ size) ** 2
-    outer = P * sink * STEP
+    outer = P * sink * TAU_STEP
     return float(outer @ value), float(outer @ absolute)
 
 
-def _cross(
+def _cross_moment(
     predictor: Any, lam: float, block: LabelBlock, read: ReadToken, size: int, rule: int,
     places: int, each: list[KindTable], kinds: Kinds, tau: np.ndarray, sink: np.ndarray,
 ) -> tuple[float, float, np.ndarray]:  # fmt: skip
@@ -250,21 +270,25 @@ def _cross(
     z, weight = rules_for(lam * read.a_z)[rule]
     if read.a_z == 0:
         z, weight = np.zeros(1), np.ones(1)
-    spread = _by_shifts if exponential_scores(predictor) and lam > SLOWEST else _by_nodes
+    spread = (
+        _sums_by_shifts
+        if exponential_scores(predictor) and lam > SMALLEST_TABLE_LAMBDA
+        else _sums_by_nodes
+    )
     Y, C, Y_size, C_size = spread(predictor, lam, read, found, z, weight, places, tau)
     n = kinds.numbers.copy()
     n[kinds.read] -= 1
-    P, A, _, sizes = _ratios(each, n)
-    outer = P * sink * STEP
+    P, A, _, sizes = _kernel_ratios(each, n)
+    outer = P * sink * TAU_STEP
     value = float(outer @ (C + Y * (n @ A)))
     absolute = float(outer @ (C_size + Y_size * (n @ sizes)))
     bound = np.full(len(block.weights.centres), 0.0)
     if rule == 0:
-        bound = _sizes_on_cells(found, read, kinds, block)
+        bound = _value_bounds_on_cells(found, read, kinds, block)
     return value, absolute, bound
 
 
-def _by_nodes(
+def _sums_by_nodes(
     predictor: Any, lam: float, read: ReadToken, found: Folded, z: np.ndarray, weight: np.ndarray,
     places: int, tau: np.ndarray,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
@@ -273,26 +297,30 @@ def _by_nodes(
     w = read.b + read.b_x * found.points[:, None] + read.b_z * z
     W = found.weights[:, None] * weight
     grid, (first, second) = collected(u, [W, W * w], lam, places)
-    e = np.exp(np.minimum(tau[:, None] + predictor.log_activation(lam * grid), HIGHEST))
+    e = np.exp(
+        np.minimum(tau[:, None] + predictor.log_activation(lam * grid), LARGEST_EXPONENT)
+    )
     k0 = np.exp(-e)
     k1 = e * k0
     return k0 @ first, k1 @ second, k0 @ np.abs(first), k1 @ np.abs(second)
 
 
-def _by_shifts(
+def _sums_by_shifts(
     predictor: Any, lam: float, read: ReadToken, found: Folded, z: np.ndarray, weight: np.ndarray,
     places: int, tau: np.ndarray,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """The same for h = exp, by a table in y = tau + lam (a + a_x x)."""
-    step = STEP / SHIFTS / lam
+    step = TAU_STEP / GRID_POINTS_PER_TAU_STEP / lam
     value = read.b + read.b_x * found.points
     W = found.weights
     at = read.a + read.a_x * found.points
     grid, (first, second) = collected(at, [W, W * value], lam, places, step)
-    count = len(grid) + SHIFTS * (len(tau) - 1)
-    y = tau[0] + lam * grid[0] + STEP / SHIFTS * np.arange(count)
+    count = len(grid) + GRID_POINTS_PER_TAU_STEP * (len(tau) - 1)
+    y = tau[0] + lam * grid[0] + TAU_STEP / GRID_POINTS_PER_TAU_STEP * np.arange(count)
     K0, K1, Kz = averages(y, lam * read.a_z, z, weight)
-    window = lambda K: np.lib.stride_tricks.sliding_window_view(K, len(grid))[::SHIFTS]
+    window = lambda K: np.lib.stride_tricks.sliding_window_view(K, len(grid))[
+        ::GRID_POINTS_PER_TAU_STEP
+    ]
     C = window(K1) @ second + read.b_z * (window(Kz) @ first)
     C_size = window(K1) @ np.abs(second) + abs(read.b_z) * (
         window(np.abs(Kz)) @ np.abs(first)
@@ -307,7 +335,7 @@ def averages(
     out = np.empty((3, len(y)))
     columns = np.stack([weight, weight * z], axis=1)
     for part in np.array_split(np.arange(len(y)), max(1, len(y) * len(z) // (1 << 19))):
-        e = np.exp(np.minimum(y[part, None] + width * z, HIGHEST))
+        e = np.exp(np.minimum(y[part, None] + width * z, LARGEST_EXPONENT))
         k0 = np.exp(-e)
         out[0, part] = k0 @ weight
         e *= k0
@@ -315,11 +343,11 @@ def averages(
     return out[0], out[1], out[2]
 
 
-def _sizes_on_cells(
+def _value_bounds_on_cells(
     found: Folded, read: ReadToken, kinds: Kinds, block: LabelBlock
 ) -> np.ndarray:
     """(b,) more than |g| on the base cells: weights are shares, so |g| <= E[max_l |w_l| | x]."""
-    x = np.abs(block.weights.centres) + BASE
+    x = np.abs(block.weights.centres) + BASE_CELL_SIGMAS
     scale = float(np.max(kinds.laws[:, -1]))
     values = abs(read.b) + abs(read.b_x) * x
     mean = float(np.abs(kinds.laws[:, :-1]).sum(1).max())
@@ -333,7 +361,7 @@ def collected(
     """Weights at scores u, given to the `places` nearest points of a grid."""
     low, high = float(u.min()), float(u.max())
     widest = max((high - low) / 40, 1e-3 * (1 + abs(high)))
-    step = step or min(SCORE_STEP / max(lam, 1e-300), widest)
+    step = step or min(SCORE_STEP_NATS / max(lam, 1e-300), widest)
     count = int((high - low) / step) + places + 2
     if count > 1 << 20:
         raise bad("temperature", "risk", "smaller", lam)
@@ -341,7 +369,7 @@ def collected(
     at = (u.ravel() - start) / step
     first = np.floor(at).astype(int) - (places // 2 - 1)
     part = at - first  # from places/2 - 1 to places/2
-    shares = _shares(part, places)
+    shares = _lagrange_shares(part, places)
     index = (first[:, None] + np.arange(places)).ravel()
     folded = [
         np.bincount(index, (mass.ravel()[:, None] * shares).ravel(), count)[:count]
@@ -350,7 +378,7 @@ def collected(
     return start + step * np.arange(count), folded
 
 
-def _shares(part: np.ndarray, places: int) -> np.ndarray:
+def _lagrange_shares(part: np.ndarray, places: int) -> np.ndarray:
     """(n, places) Lagrange polynomials of 0, 1, ..., places - 1."""
     j = np.arange(places)
     heft = (-1.0) ** j * np.array([math.comb(places - 1, int(k)) for k in j])

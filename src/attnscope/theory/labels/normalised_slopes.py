@@ -1,15 +1,15 @@
 """Derivatives of the risk of a normalised head, on the label's weights.
 
-notation: as in normalised_moments.py; F_p(tau, x) = E K_p over z given x, ' the derivative in alpha =
-a + a_x x, beta = b + b_x x.
+notation: as in normalised_moments.py; F_p(tau, x) = E K_p over z given x, ' the derivative in alpha
+= a + a_x x, beta = b + b_x x.
 
     Y = sum_i W_i F_0,     C = sum_i W_i (beta F_1 + cov F_1'),     d/dv = (1/2) d^2/d alpha^2,
     lam d/dlam F = alpha F' + v F'',     lam d/dlam F' = alpha F'' + F' + v F'''.
 
 For h = exp, F' = lam E K_p' and K_p' = p K_p - K_{p+1}: nothing is divided by a_z. For other h by
-Stein's identity, F^(m) = E[K_p He_m(z)]/a_z^m, where a_z is not small. Kinds of tokens enter through
-f, A, B, averages E[P(g) K_p] whose derivatives are averages of other polynomials (Stein; as in
-risks/normalised_gradient.py).
+Stein's identity, F^(m) = E[K_p He_m(z)]/a_z^m, where a_z is not small. Kinds of tokens enter
+through f, A, B, averages E[P(g) K_p] whose derivatives are averages of other polynomials (Stein; as
+in risks/normalised_gradient.py).
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.polynomial import polynomial as poly
 
+from attnscope.theory.labels.componentwise_slopes import SMALLEST_STEIN_SHARE
 from attnscope.theory.labels.folded import Folded, fold
 from attnscope.theory.labels.label_blocks import LabelBlock
 from attnscope.theory.labels.label_slopes import Slopes
 from attnscope.theory.labels.normalised_moments import (
-    PLACES,
-    SHIFTS,
-    SLOWEST,
-    SMALLEST,
+    GRID_POINTS_PER_TAU_STEP,
+    SMALLEST_AVERAGE,
+    SMALLEST_TABLE_LAMBDA,
+    SPREAD_POINTS,
     collected,
     exponential_scores,
     fold_sizes,
@@ -35,26 +36,23 @@ from attnscope.theory.labels.normalised_moments import (
 )
 from attnscope.theory.labels.token_kinds import Kind, ReadToken, kind, kinds_of, read_token
 from attnscope.theory.risks.normalised_risk import (
-    HIGHEST,
-    STEP,
-    WIDEST,
+    LARGEST_EXPONENT,
+    LARGEST_SCORE_SPREAD,
+    TAU_STEP,
     kernels,
     rules_for,
 )
 
 __all__ = ["normalised_slopes"]
 
-SMALL = (
-    0.1  # of the whole deviation: a_z below which Stein's identity would divide by rounding
-)
-QUADRATURE = (
-    1e-11  # relative error charged for the integrals, in the absolute values of their terms
-)
+
+# relative error charged for the integrals, in the absolute values of their terms
+INTEGRAL_ERROR = 1e-11
 # K_p^(m) = sum_j c_j K_j: rows m = 0..3 for p = 1, m = 0..2 for p = 0, columns j = 0..4
-OF_ONE = np.array(
+K1_DERIVATIVES = np.array(
     [[0, 1, 0, 0, 0], [0, 1, -1, 0, 0], [0, 1, -3, 1, 0], [0, 1, -7, 6, -1]], float
 )
-OF_ZERO = np.array([[1, 0, 0, 0, 0], [0, -1, 0, 0, 0], [0, -1, 1, 0, 0]], float)
+K0_DERIVATIVES = np.array([[1, 0, 0, 0, 0], [0, -1, 0, 0, 0], [0, -1, 1, 0, 0]], float)
 
 
 class Weighed(NamedTuple):
@@ -71,7 +69,7 @@ def normalised_slopes(
     if lam == 0 or (kinds.laws[:, -1] == 0).any() or G[0, 0] <= 0:
         return None
     seen = [kind(G, law) for law in kinds.laws]
-    if lam * max(law.sd for law in seen) > WIDEST:
+    if lam * max(law.sd for law in seen) > LARGEST_SCORE_SPREAD:
         return None
     read = read_token(G, block)
     sizes = fold_sizes(predictor, lam, read, block.weights.reach)
@@ -79,11 +77,11 @@ def normalised_slopes(
         return None
     found = fold(block.weights, sizes[0], block.folds)
     tau, _ = tau_nodes(predictor, lam, seen, kinds, read, block.weights.reach)
-    weighed = _weighed(predictor, lam, read, found, tau)
+    weighed = _label_sums(predictor, lam, read, found, tau)
     if weighed is None:
         return None
-    sink = np.exp(-predictor.sink * np.exp(np.minimum(tau, HIGHEST))) * STEP
-    tables = [_table(predictor, lam, law, tau) for law in seen]
+    sink = np.exp(-predictor.sink * np.exp(np.minimum(tau, LARGEST_EXPONENT))) * TAU_STEP
+    tables = [_kind_slope_table(predictor, lam, law, tau) for law in seen]
     n = kinds.numbers
     others = n.copy()
     others[kinds.read] -= 1
@@ -95,7 +93,7 @@ def normalised_slopes(
     C = line(ones[0], read.b, read.b_x) + cov * ones[1][0]
     by_alpha = lambda k: line(ones[1], read.b, read.b_x, k) + cov * ones[2][k]
     warm_C = (
-        _product(ones[1], read) + v * line(ones[2], read.b, read.b_x)
+        _score_value_sum(ones[1], read) + v * line(ones[2], read.b, read.b_x)
         + cov * (line(ones[2], read.a, read.a_x) + ones[1][0] + v * ones[3][0])
     )  # fmt: skip
     warm_Y = line(zeros[1], read.a, read.a_x) + v * zeros[2][0]
@@ -103,7 +101,7 @@ def normalised_slopes(
     dC = [by_alpha(0), by_alpha(1), half, ones[0][0], ones[0][1], ones[1][0], warm_C / lam]
     dY = [zeros[1][0], zeros[1][1], zeros[2][0] / 2, 0 * Y, 0 * Y, 0 * Y, warm_Y / lam]
     f, A, B = (np.array([t[0][i] for t in tables]) for i in range(3))  # (A, tau)
-    live = f > SMALLEST
+    live = f > SMALLEST_AVERAGE
     safe = np.where(live, f, 1.0)
     rA, rB = np.where(live, A / safe, 0.0), np.where(live, B / safe, 0.0)
     over = np.where(live, 1 / safe, 0.0)
@@ -139,12 +137,12 @@ def normalised_slopes(
     lost += label.unseen / (2 * max(label.square, 1e-300) ** 0.5) * reach
     return Slopes(
         total, by_kind[:, :5], -2 * cross[:6], float(by_kind[:, 5].sum() - 2 * cross[6]), 0.0,
-        QUADRATURE * kind_size[:, :5], 2 * (QUADRATURE * size[:6] + lost[:6]),
-        float(QUADRATURE * (kind_size[:, 5].sum() + 2 * size[6]) + 2 * lost[6]),
+        INTEGRAL_ERROR * kind_size[:, :5], 2 * (INTEGRAL_ERROR * size[:6] + lost[:6]),
+        float(INTEGRAL_ERROR * (kind_size[:, 5].sum() + 2 * size[6]) + 2 * lost[6]),
     )  # fmt: skip
 
 
-def _product(F: np.ndarray, read: ReadToken) -> np.ndarray:
+def _score_value_sum(F: np.ndarray, read: ReadToken) -> np.ndarray:
     """sum W alpha beta F, from the sums with 1, x and x^2."""
     return (
         read.a * read.b * F[0]
@@ -153,20 +151,20 @@ def _product(F: np.ndarray, read: ReadToken) -> np.ndarray:
     )
 
 
-def _weighed(
+def _label_sums(
     predictor: Any, lam: float, read: ReadToken, found: Folded, tau: np.ndarray
 ) -> Weighed | None:
     z, weight = rules_for(lam * read.a_z)[0]
     if read.a_z == 0:
         z, weight = np.zeros(1), np.ones(1)
-    if exponential_scores(predictor) and lam > SLOWEST:
-        return _by_table(lam, read, found, z, weight, tau)
-    if read.a_z < SMALL * np.hypot(read.a_x, read.a_z):
+    if exponential_scores(predictor) and lam > SMALLEST_TABLE_LAMBDA:
+        return _label_sums_by_table(lam, read, found, z, weight, tau)
+    if read.a_z < SMALLEST_STEIN_SHARE * np.hypot(read.a_x, read.a_z):
         return None
-    return _by_stein(predictor, lam, read, found, z, weight, tau)
+    return _label_sums_by_stein(predictor, lam, read, found, z, weight, tau)
 
 
-def _by_table(
+def _label_sums_by_table(
     lam: float,
     read: ReadToken,
     found: Folded,
@@ -174,28 +172,30 @@ def _by_table(
     weight: np.ndarray,
     tau: np.ndarray,
 ) -> Weighed:
-    step = STEP / SHIFTS / lam
+    step = TAU_STEP / GRID_POINTS_PER_TAU_STEP / lam
     x, W = found.points, found.weights
     masses = [W, W * x, W * x * x]
-    grid, folded = collected(read.a + read.a_x * x, masses, lam, PLACES, step)
-    count = len(grid) + SHIFTS * (len(tau) - 1)
-    y = tau[0] + lam * grid[0] + STEP / SHIFTS * np.arange(count)
+    grid, folded = collected(read.a + read.a_x * x, masses, lam, SPREAD_POINTS, step)
+    count = len(grid) + GRID_POINTS_PER_TAU_STEP * (len(tau) - 1)
+    y = tau[0] + lam * grid[0] + TAU_STEP / GRID_POINTS_PER_TAU_STEP * np.arange(count)
     K = np.empty((5, count))
     for part in np.array_split(np.arange(count), max(1, count * len(z) // (1 << 19))):
-        e = np.exp(np.minimum(y[part, None] + lam * read.a_z * z, HIGHEST))
+        e = np.exp(np.minimum(y[part, None] + lam * read.a_z * z, LARGEST_EXPONENT))
         k = np.exp(-e)
         for p in range(5):
             K[p, part] = k @ weight
             k *= e
-    window = np.lib.stride_tricks.sliding_window_view(K, len(grid), axis=1)[:, ::SHIFTS]
+    window = np.lib.stride_tricks.sliding_window_view(K, len(grid), axis=1)[
+        :, ::GRID_POINTS_PER_TAU_STEP
+    ]
     sums = np.stack([window @ mass for mass in folded])  # (3, 5, tau)
     turn = lambda rows: np.stack(
         [lam**m * np.einsum("j,kjt->kt", c, sums) for m, c in enumerate(rows)]
     )
-    return Weighed(turn(OF_ZERO), turn(OF_ONE))
+    return Weighed(turn(K0_DERIVATIVES), turn(K1_DERIVATIVES))
 
 
-def _by_stein(
+def _label_sums_by_stein(
     predictor: Any, lam: float, read: ReadToken, found: Folded, z: np.ndarray, weight: np.ndarray,
     tau: np.ndarray,
 ) -> Weighed:  # fmt: skip
@@ -204,15 +204,17 @@ def _by_stein(
     hermite = [1 + 0 * z, z, z * z - 1, z * (z * z - 3)]
     W = found.weights[:, None] * weight
     masses = [W * x**k * h / read.a_z**m for m, h in enumerate(hermite) for k in range(3)]
-    grid, folded = collected(u, masses, lam, PLACES)
-    e = np.exp(np.minimum(tau[:, None] + predictor.log_activation(lam * grid), HIGHEST))
+    grid, folded = collected(u, masses, lam, SPREAD_POINTS)
+    e = np.exp(
+        np.minimum(tau[:, None] + predictor.log_activation(lam * grid), LARGEST_EXPONENT)
+    )
     k0 = np.exp(-e)
     columns = np.stack(folded, axis=1)
     one = ((e * k0) @ columns).T.reshape(4, 3, -1)
     return Weighed((k0 @ columns).T.reshape(4, 3, -1)[:3], one)
 
 
-def _table(
+def _kind_slope_table(
     predictor: Any, lam: float, law: Kind, tau: np.ndarray
 ) -> tuple[list[np.ndarray], Any, np.ndarray]:
     """f, A, B; the kernels for powers of f; (6, 3, tau) derivatives in a, b, cov, vu, vw, lam."""

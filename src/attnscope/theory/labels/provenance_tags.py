@@ -25,7 +25,7 @@ from attnscope.theory.labels.carriers import Carrier, Unsupported, clipped, hand
 __all__ = ["Reads", "Tags", "reads_of"]
 
 # functions along one axis whose result depends on all entries of that axis
-ALONG: set[Any] = {
+AXIS_FUNCTIONS: set[Any] = {
     np.argmax,
     np.argmin,
     np.sort,
@@ -34,11 +34,11 @@ ALONG: set[Any] = {
     np.cumprod,
     np.median,
 }
-SAME_SHAPE: set[Any] = {np.sort, np.argsort, np.cumsum, np.cumprod}
+SAME_SHAPE_FUNCTIONS: set[Any] = {np.sort, np.argsort, np.cumsum, np.cumprod}
 
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # increment of the splitmix64 generator
-ZERO = np.uint64(0)  # the code of the number 0
+SPLITMIX_INCREMENT = np.uint64(0x9E3779B97F4A7C15)  # increment of the splitmix64 generator
+ZERO_CODE = np.uint64(0)  # the code of the number 0
 
 
 def mixed(*codes: Any) -> Any:
@@ -46,7 +46,7 @@ def mixed(*codes: Any) -> Any:
     with np.errstate(over="ignore"):
         out: Any = np.uint64(0x243F6A8885A308D3)
         for code in codes:
-            x = (np.asarray(code, dtype=np.uint64) ^ out) + GOLDEN
+            x = (np.asarray(code, dtype=np.uint64) ^ out) + SPLITMIX_INCREMENT
             x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
             out = x ^ (x >> np.uint64(31))
@@ -61,15 +61,17 @@ def named(name: str) -> np.uint64:
 def numbers(plain: Any) -> np.ndarray:
     """Codes of plain numbers: their bits; 0.0 and -0.0 are 0."""
     values = np.ascontiguousarray(np.asarray(plain), dtype=np.float64) + 0.0
-    return np.where(values == 0, ZERO, mixed(values.view(np.uint64).reshape(np.shape(plain))))
+    return np.where(
+        values == 0, ZERO_CODE, mixed(values.view(np.uint64).reshape(np.shape(plain)))
+    )
 
 
-ONE = numbers(1.0)[()]  # the code of the number 1
+ONE_CODE = numbers(1.0)[()]  # the code of the number 1
 
 
 class Tags(Carrier):
-    """bits (*shape, B) bool, codes (*shape) uint64; codes of expressions that are not followed are
-    all different.
+    """bits (*shape, B) bool, codes (*shape) uint64; expressions without a code of their own all get
+    different ones.
     """
 
     fresh = 0
@@ -157,12 +159,14 @@ class Tags(Carrier):
         codes = np.array(np.broadcast_to(codes, shape))
         if ufunc is np.multiply:
             for x, other in zip(given, given[::-1]):
-                nothing = np.broadcast_to(x.codes == ZERO, shape)
+                nothing = np.broadcast_to(x.codes == ZERO_CODE, shape)
                 bits &= ~nothing[..., None]
-                codes = np.where(nothing, ZERO, np.where(x.codes == ONE, other.codes, codes))
+                codes = np.where(
+                    nothing, ZERO_CODE, np.where(x.codes == ONE_CODE, other.codes, codes)
+                )
         if ufunc is np.add and len(given) == 2:
             for x, other in zip(given, given[::-1]):
-                codes = np.where(x.codes == ZERO, other.codes, codes)
+                codes = np.where(x.codes == ZERO_CODE, other.codes, codes)
         return Tags(bits, codes)
 
     def contracted(self, function: Callable[..., Any], inputs: list[Any]) -> Tags:
@@ -215,11 +219,11 @@ class Tags(Carrier):
             return self.contracted(
                 lambda *x: np.einsum(args[0], *x), [_as_input(x) for x in args[1:]]
             )
-        if function in ALONG:
+        if function in AXIS_FUNCTIONS:
             return self.along(
                 function,
                 args[0],
-                args[1] if len(args) > 1 else kwargs.get("axis", _default(function)),
+                args[1] if len(args) > 1 else kwargs.get("axis", _default_axis(function)),
             )
         if function is np.interp:
             return Tags(args[0].bits) if isinstance(args[0], Tags) else self.lifted(args[0])
@@ -249,7 +253,7 @@ class Tags(Carrier):
             x, axis = x.reshape(-1), 0
         axis = axis % x.ndim
         joined = x.bits.any(axis, keepdims=True)
-        if function in SAME_SHAPE:
+        if function in SAME_SHAPE_FUNCTIONS:
             return Tags(np.broadcast_to(joined, x.bits.shape).copy())
         return Tags(np.asarray(joined.squeeze(axis)))
 
@@ -260,7 +264,7 @@ class Tags(Carrier):
         return self.along(np.argmin, self, axis)
 
 
-def _default(function: Any) -> Any:
+def _default_axis(function: Any) -> Any:
     return -1 if function in (np.sort, np.argsort) else None
 
 
@@ -288,16 +292,16 @@ def reads_of(label: Callable[[Any, Any], Any], values: np.ndarray, L: int, r: in
     bits = np.zeros((m, L, r, L * r), bool)
     for place, (l, j) in enumerate(np.ndindex(L, r)):
         bits[:, l, j, place] = True
-    first = _run(label, Tags(bits), values)
+    first = _label_tags(label, Tags(bits), values)
     reads = first.bits.reshape(m, -1, L * r).any(1).reshape(m, L, r)
     # the same once more, with codes that number what is read
     number = np.cumsum(reads.reshape(m, -1), axis=1).reshape(m, L, r)
     codes = mixed(named("read"), np.where(reads, number, 0).astype(np.uint64))
-    again = _run(label, Tags(bits, codes), values)
+    again = _label_tags(label, Tags(bits, codes), values)
     return Reads(reads, mixed(*np.moveaxis(again.codes.reshape(m, -1), 1, 0)))
 
 
-def _run(label: Callable[[Any, Any], Any], fields: Tags, values: np.ndarray) -> Tags:
+def _label_tags(label: Callable[[Any, Any], Any], fields: Tags, values: np.ndarray) -> Tags:
     found = handled(label(fields, values))
     if not isinstance(found, Tags):
         if not (isinstance(found, np.ndarray) and found.dtype.kind in "biuf"):

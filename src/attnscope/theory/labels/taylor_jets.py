@@ -19,7 +19,7 @@ import numpy as np
 
 from attnscope.theory.labels.carriers import Carrier, Unsupported, clipped
 from attnscope.theory.labels.intervals import (
-    ORDER,
+    TAYLOR_ORDER,
     Series,
     added,
     constant,
@@ -29,7 +29,7 @@ from attnscope.theory.labels.intervals import (
     scaled,
     tidy,
 )
-from attnscope.theory.labels.jet_functions import FUNCTIONS, exponential, logarithm, power
+from attnscope.theory.labels.jet_functions import JET_FUNCTIONS, exponential, logarithm, power
 
 __all__ = ["Jet", "Truth", "variable"]
 
@@ -86,10 +86,10 @@ class Jet(Carrier):
         self.series = found.series
 
     def ufunc(self, ufunc: np.ufunc, inputs: list[Any]) -> Any:
-        return applied(ufunc, inputs)
+        return ufunc_result(ufunc, inputs)
 
     def function(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        return called(function, args, kwargs)
+        return function_result(function, args, kwargs)
 
 
 class Truth(Carrier):
@@ -128,10 +128,10 @@ class Truth(Carrier):
         return _jet(self).reduce_one(ufunc, axis)
 
     def ufunc(self, ufunc: np.ufunc, inputs: list[Any]) -> Any:
-        return applied(ufunc, inputs)
+        return ufunc_result(ufunc, inputs)
 
     def function(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        return called(function, args, kwargs)
+        return function_result(function, args, kwargs)
 
 
 def variable(centre: np.ndarray, half: np.ndarray) -> Jet:
@@ -172,8 +172,8 @@ def undecided(mid: np.ndarray, rad: np.ndarray, decided: np.ndarray) -> Series:
     """Constants where decided; elsewhere values without any bound on derivatives."""
     if decided.all():
         return Series(mid[None], rad[None])
-    mids = np.zeros((ORDER + 1, *mid.shape))
-    rads = np.zeros((ORDER + 1, *mid.shape))
+    mids = np.zeros((TAYLOR_ORDER + 1, *mid.shape))
+    rads = np.zeros((TAYLOR_ORDER + 1, *mid.shape))
     mids[0], rads[0] = mid, rad
     rads[1:] = np.where(decided, 0.0, np.inf)
     return Series(mids, rads)
@@ -198,7 +198,7 @@ def chosen(condition: Truth, a: Jet, b: Jet, continuous: bool = False) -> Jet:
     each = [x.gather(np.broadcast_to(x.places(), shape)).series for x in (a, b)]
     orders = max(len(x.mid) for x in each)
     if (can & ~must).any():
-        orders = ORDER + 1
+        orders = TAYLOR_ORDER + 1
     first, second = (x.longer(orders) for x in each)
     mid = np.where(must, first.mid, second.mid)
     rad = np.where(must, first.rad, second.rad)
@@ -215,15 +215,15 @@ def chosen(condition: Truth, a: Jet, b: Jet, continuous: bool = False) -> Jet:
     return Jet(Series(mid, rad))
 
 
-def _larger(a: Jet, b: Jet) -> Jet:
-    return chosen(_compared(a, b, strict=False), a, b, continuous=True)
+def _maximum(a: Jet, b: Jet) -> Jet:
+    return chosen(_is_above(a, b, strict=False), a, b, continuous=True)
 
 
-def _smaller(a: Jet, b: Jet) -> Jet:
-    return chosen(_compared(a, b, strict=False), b, a, continuous=True)
+def _minimum(a: Jet, b: Jet) -> Jet:
+    return chosen(_is_above(a, b, strict=False), b, a, continuous=True)
 
 
-def _compared(a: Jet, b: Jet, strict: bool) -> Truth:
+def _is_above(a: Jet, b: Jet, strict: bool) -> Truth:
     """a > b, or a >= b."""
     one, other = a.series, b.series
     if strict:
@@ -232,7 +232,7 @@ def _compared(a: Jet, b: Jet, strict: bool) -> Truth:
     return Truth((one.high >= other.low) | exact, (one.low >= other.high) | exact)
 
 
-def _equal(a: Jet, b: Jet) -> Truth:
+def _is_equal(a: Jet, b: Jet) -> Truth:
     one, other = a.series, b.series
     exact = (one.rad[0] == 0) & (other.rad[0] == 0)
     same = exact & (one.mid[0] == other.mid[0])
@@ -240,14 +240,14 @@ def _equal(a: Jet, b: Jet) -> Truth:
     return Truth(~apart, same)
 
 
-def _opposite(x: Truth) -> Truth:
+def _negation(x: Truth) -> Truth:
     return Truth(~x.must, ~x.can)
 
 
 # -- dispatch --------------------------------------------------------------------------------------
 
 
-def _divided(a: Jet, b: Jet) -> Jet:
+def _quotient(a: Jet, b: Jet) -> Jet:
     if len(b.series.mid) == 1 and not b.series.rad.any() and (b.series.mid != 0).all():
         plain = b.series.mid[0]
         found = scaled(a.series, 1 / plain)
@@ -255,7 +255,7 @@ def _divided(a: Jet, b: Jet) -> Jet:
     return Jet(multiplied(a.series, inverse(b.series)))
 
 
-def _raised(a: Any, b: Any) -> Jet:
+def _power(a: Any, b: Any) -> Jet:
     """a**b, one of them plain."""
     if isinstance(b, np.ndarray) and b.size == 1:
         return Jet(power(_jet(a).series, float(b.ravel()[0])))
@@ -267,47 +267,47 @@ def _raised(a: Any, b: Any) -> Jet:
     return Jet(exponential(multiplied(logarithm(_jet(a).series), _jet(b).series)))
 
 
-def _modulo(a: Jet, b: Jet) -> Jet:
-    quotient = Jet(steps(np.floor, _divided(a, b).series))
+def _remainder(a: Jet, b: Jet) -> Jet:
+    quotient = Jet(steps(np.floor, _quotient(a, b).series))
     return a - quotient * b
 
 
-BINARY: dict[np.ufunc, Callable[[Jet, Jet], Any]] = {
+BINARY_FUNCTIONS: dict[np.ufunc, Callable[[Jet, Jet], Any]] = {
     np.add: lambda a, b: Jet(added(a.series, b.series)),
     np.subtract: lambda a, b: Jet(added(a.series, b.series, -1.0)),
-    np.divide: _divided,
-    np.maximum: _larger,
-    np.fmax: _larger,
-    np.minimum: _smaller,
-    np.fmin: _smaller,
-    np.greater: lambda a, b: _compared(a, b, True),
-    np.greater_equal: lambda a, b: _compared(a, b, False),
-    np.less: lambda a, b: _compared(b, a, True),
-    np.less_equal: lambda a, b: _compared(b, a, False),
-    np.equal: _equal,
-    np.not_equal: lambda a, b: _opposite(_equal(a, b)),
-    np.floor_divide: lambda a, b: Jet(steps(np.floor, _divided(a, b).series)),
-    np.remainder: _modulo,
+    np.divide: _quotient,
+    np.maximum: _maximum,
+    np.fmax: _maximum,
+    np.minimum: _minimum,
+    np.fmin: _minimum,
+    np.greater: lambda a, b: _is_above(a, b, True),
+    np.greater_equal: lambda a, b: _is_above(a, b, False),
+    np.less: lambda a, b: _is_above(b, a, True),
+    np.less_equal: lambda a, b: _is_above(b, a, False),
+    np.equal: _is_equal,
+    np.not_equal: lambda a, b: _negation(_is_equal(a, b)),
+    np.floor_divide: lambda a, b: Jet(steps(np.floor, _quotient(a, b).series)),
+    np.remainder: _remainder,
     np.hypot: lambda a, b: np.sqrt(a * a + b * b),
-    np.logaddexp: lambda a, b: b + Jet(FUNCTIONS["softplus"]((a - b).series)),
-    np.copysign: lambda a, b: abs(a) * chosen(_compared(b, _jet(0.0), False), _jet(1.0), _jet(-1.0)),
+    np.logaddexp: lambda a, b: b + Jet(JET_FUNCTIONS["softplus"]((a - b).series)),
+    np.copysign: lambda a, b: abs(a) * chosen(_is_above(b, _jet(0.0), False), _jet(1.0), _jet(-1.0)),
     np.heaviside: lambda a, b: chosen(
-        _equal(a, _jet(0.0)), b, Jet(steps(lambda x: (x > 0) * 1.0, a.series))
+        _is_equal(a, _jet(0.0)), b, Jet(steps(lambda x: (x > 0) * 1.0, a.series))
     ),
 }  # fmt: skip
-LOGIC: dict[np.ufunc, Callable[[Truth, Truth], Truth]] = {
+LOGIC_FUNCTIONS: dict[np.ufunc, Callable[[Truth, Truth], Truth]] = {
     np.logical_and: lambda a, b: Truth(a.can & b.can, a.must & b.must),
     np.logical_or: lambda a, b: Truth(a.can | b.can, a.must | b.must),
     np.logical_xor: lambda a, b: Truth(
         (a.can & ~b.must) | (b.can & ~a.must), (a.must & ~b.can) | (b.must & ~a.can)
     ),
 }
-BITS = {
+LOGICAL_OF_BITWISE = {
     np.bitwise_and: np.logical_and,
     np.bitwise_or: np.logical_or,
     np.bitwise_xor: np.logical_xor,
 }
-STEPS: dict[np.ufunc, Callable[[Any], Any]] = {
+STEP_FUNCTIONS: dict[np.ufunc, Callable[[Any], Any]] = {
     np.floor: np.floor,
     np.ceil: np.ceil,
     np.rint: np.rint,
@@ -316,16 +316,16 @@ STEPS: dict[np.ufunc, Callable[[Any], Any]] = {
 }
 
 
-def applied(ufunc: np.ufunc, inputs: list[Any]) -> Any:
+def ufunc_result(ufunc: np.ufunc, inputs: list[Any]) -> Any:
     """An elementwise function of jets, comparisons and plain arrays."""
-    if ufunc in BITS:
+    if ufunc in LOGICAL_OF_BITWISE:
         if not all(isinstance(x, Truth) or np.asarray(x).dtype == bool for x in inputs):
             raise Unsupported(ufunc.__name__)
-        ufunc = BITS[ufunc]
-    if ufunc in LOGIC:
-        return LOGIC[ufunc](*(_truth(x) for x in inputs))
+        ufunc = LOGICAL_OF_BITWISE[ufunc]
+    if ufunc in LOGIC_FUNCTIONS:
+        return LOGIC_FUNCTIONS[ufunc](*(_truth(x) for x in inputs))
     if ufunc in (np.logical_not, np.invert):
-        return _opposite(_truth(inputs[0]))
+        return _negation(_truth(inputs[0]))
     if ufunc in (np.isnan, np.isinf):
         shape = inputs[0].shape
         return Truth(np.zeros(shape, bool), np.zeros(shape, bool))
@@ -333,29 +333,29 @@ def applied(ufunc: np.ufunc, inputs: list[Any]) -> Any:
         shape = inputs[0].shape
         return Truth(np.ones(shape, bool), np.ones(shape, bool))
     if ufunc is np.matmul:
-        return _linear(np.matmul, inputs)
+        return _linear_image(np.matmul, inputs)
     if ufunc is np.multiply:
-        return _times(*inputs)
+        return _product(*inputs)
     if ufunc in (np.power, np.float_power):
-        return _raised(*inputs)
+        return _power(*inputs)
     jets = [_jet(x) for x in inputs]
-    if ufunc in BINARY:
-        return BINARY[ufunc](*jets)
+    if ufunc in BINARY_FUNCTIONS:
+        return BINARY_FUNCTIONS[ufunc](*jets)
     (u,) = (x.series for x in jets) if len(jets) == 1 else (None,)
     if u is None:
         raise Unsupported(ufunc.__name__)
     if ufunc in (np.absolute, np.fabs):
-        return _larger(jets[0], Jet(scaled(u, -1.0)))
+        return _maximum(jets[0], Jet(scaled(u, -1.0)))
     if ufunc in (np.negative, np.positive):
         return Jet(Series(-u.mid, u.rad)) if ufunc is np.negative else jets[0]
-    if ufunc in STEPS:
-        return Jet(steps(STEPS[ufunc], u))
-    if ufunc.__name__ in FUNCTIONS:
-        return Jet(FUNCTIONS[ufunc.__name__](u))
+    if ufunc in STEP_FUNCTIONS:
+        return Jet(steps(STEP_FUNCTIONS[ufunc], u))
+    if ufunc.__name__ in JET_FUNCTIONS:
+        return Jet(JET_FUNCTIONS[ufunc.__name__](u))
     raise Unsupported(ufunc.__name__)
 
 
-def _times(a: Any, b: Any) -> Jet:
+def _product(a: Any, b: Any) -> Jet:
     if not isinstance(a, Carrier):
         a, b = b, a
     if isinstance(b, Carrier):
@@ -363,7 +363,7 @@ def _times(a: Any, b: Any) -> Jet:
     return Jet(scaled(_jet(a).series, b))
 
 
-def called(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def function_result(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """A NumPy function that is not elementwise."""
     if function is np.where and len(args) == 3:
         return chosen(_truth(args[0]), _jet(args[1]), _jet(args[2]))
@@ -381,15 +381,15 @@ def called(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         unit = 10.0 ** (args[1] if len(args) > 1 else kwargs.get("decimals", 0))
         return np.rint(args[0] * unit) / unit
     if function in (np.dot, np.inner, np.tensordot):
-        return _linear(function, list(args), **kwargs)
+        return _linear_image(function, list(args), **kwargs)
     if function is np.einsum:
-        return _linear(lambda *x: np.einsum(args[0], *x), list(args[1:]))
+        return _linear_image(lambda *x: np.einsum(args[0], *x), list(args[1:]))
     if function is np.sinc:
         raise Unsupported("sinc")
     raise Unsupported(function.__name__)
 
 
-def _linear(function: Callable[..., Any], inputs: list[Any], **kwargs: Any) -> Jet:
+def _linear_image(function: Callable[..., Any], inputs: list[Any], **kwargs: Any) -> Jet:
     """A function that is linear in its one jet."""
     at = [i for i, x in enumerate(inputs) if isinstance(x, Carrier)]
     if len(at) != 1:

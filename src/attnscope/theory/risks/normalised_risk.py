@@ -19,11 +19,12 @@ e^{p y} exp(-e^y) (1: informative, 0: background; F_j = f0^{L-j}, f0 = E0[K_0]):
 The same transform gives the moments of the weights when m tokens are informative
 (`weight_moments`), by which any task with w independent of u is served. For h = exp this is
 softmax_risk's integral, there with relative accuracy and a gradient; here for any h. Outer rule:
-trapezoid in tau with step STEP, relative error 3e-13 of R proven by outer_bound's argument, which
-uses only h > 0. Inner rule: trapezoid in the standard normal score, whose halved rule estimates its
-error. Rounding: I once more with the absolute value of every term, times ROUNDING eps per unit of
-the largest exponent, so that terms of size s^2 that cancel leave an error of s^2 eps. What lies
-beyond the grids has probability 1e-18 and counts with the second moments of Y and T.
+trapezoid in tau with step TAU_STEP, relative error 3e-13 of R proven by outer_bound's argument,
+which uses only h > 0. Inner rule: trapezoid in the standard normal score, whose halved rule
+estimates its error. Rounding: I once more with the absolute value of every term, times
+EXPONENT_ROUNDING eps per unit of the largest exponent, so that terms of size s^2 that cancel leave
+an error of s^2 eps. What lies beyond the grids has probability 1e-18 and counts with the second
+moments of Y and T.
 
 notation: lam temperature, kap eta the nu rho the overlaps, gam, s signal, c alignment, L length, m
 relevant, g = (u - E u)/sd.
@@ -42,8 +43,8 @@ from attnscope.predictors.attention import Normalised
 from attnscope.theory.law import Law
 
 __all__ = [
-    "HIGHEST",
-    "STEP",
+    "LARGEST_EXPONENT",
+    "TAU_STEP",
     "Kernels",
     "WeightMoments",
     "kernels",
@@ -55,23 +56,23 @@ __all__ = [
     "weight_moments",
 ]
 
-STEP = 0.27  # of tau; outer_bound(0.27) = 3e-13
-REACH = 9.0  # standard deviations of a score that are kept: beyond, 1e-19
-DEPTH = 40.0  # nats: the slowest decay of an integrand, e^tau, is followed to e^-40
-HIGHEST = 7.0  # K_p(7) = 0 in float64
-FINEST = (
-    # step of the score times lam sd: the halved rule, twice as coarse, then errs by exp(-pi^2/(2
-    # FINEST)) = 2e-11
-    0.2
-)
-WIDEST = 60.0  # lam sd above which the tables would hold more than about 10^7 numbers
-CHUNK = 1 << 20  # entries of a table computed at a time
-OUTER = 3e-13  # relative error of the trapezoid rule in tau, outer_bound(STEP)
+TAU_STEP = 0.27  # outer_bound(0.27) = 3e-13
+SCORE_REACH_SIGMAS = 9.0  # a normal score lies beyond with probability 2e-19
+TAU_DEPTH_NATS = 40.0  # the slowest decay of an integrand, e^tau, is followed to e^-40
+LARGEST_EXPONENT = 7.0  # K_p(7) = 0 in float64
+# step of the score times lam sd: the halved rule, twice as coarse, then errs by exp(-pi^2/(2
+# FINEST_SCORE_STEP)) = 2e-11
+FINEST_SCORE_STEP = 0.2
+# lam sd above which the tables would hold more than about 10^7 numbers
+LARGEST_SCORE_SPREAD = 60.0
+TABLE_ENTRIES_PER_CHUNK = 1 << 20  # entries of a table computed at a time
+OUTER_RULE_ERROR = 3e-13  # relative error of the trapezoid rule in tau, outer_bound(TAU_STEP)
 # eps per unit of the largest exponent tau + log h, and at least for 4 units: four averages are
 # multiplied, each moved by the rounding of its exponents, and a power f0^(L-j) moves by that of
 # (L-j) (1 - f0), a few units where it matters
-ROUNDING = 16 * 2.0**-52
-UNSEEN = 1e-17  # of the second moments: scores beyond REACH, tau beyond DEPTH
+EXPONENT_ROUNDING = 16 * 2.0**-52
+# of the second moments: scores beyond SCORE_REACH_SIGMAS, tau beyond TAU_DEPTH_NATS
+OMITTED_MOMENT_SHARE = 1e-17
 
 
 class WeightMoments(NamedTuple):
@@ -105,32 +106,36 @@ def normalised_excess(
     """(excess, error) at scalar overlaps and temperature."""
     laws = laws_of(lam, overlaps[0] * law.signal, law.gamma)
     tau = tau_range(predictor, lam, laws, 1.0, law.length - 1.0)
-    rounding = _rounding(predictor, lam, laws, tau)
+    rounding = _product_rounding(predictor, lam, laws, tau)
     (fine, size), (coarse, _) = (
-        _excess(predictor, overlaps, lam, law, tau, rounding, *rules)
+        _excess_and_size(predictor, overlaps, lam, law, tau, rounding, *rules)
         for rules in zip(*(rules_for(lam * sd) for _, sd in laws))
     )
     # E Y^2, E w_J^2, and the largest of L background values
     gam, s, L, c = law
     moments = (s * c) ** 2 + (s * overlaps[2]) ** 2 + 2 * gam**2 + 1 + 2 * math.log(L)
-    return fine, abs(fine - coarse) + OUTER * abs(fine) + rounding * size + UNSEEN * moments
+    return fine, abs(fine - coarse) + OUTER_RULE_ERROR * abs(
+        fine
+    ) + rounding * size + OMITTED_MOMENT_SHARE * moments
 
 
-def _rounding(
+def _product_rounding(
     predictor: Normalised, lam: float, laws: list[tuple[float, float]], tau: np.ndarray
 ) -> float:
-    """Relative rounding of the product of averages: ROUNDING times the largest exponent."""
-    ends = np.array([mean + sign * REACH * sd for mean, sd in laws for sign in (-1.0, 1.0)])
+    """Relative rounding of the product of averages: EXPONENT_ROUNDING times the largest exponent."""
+    ends = np.array(
+        [mean + sign * SCORE_REACH_SIGMAS * sd for mean, sd in laws for sign in (-1.0, 1.0)]
+    )
     scores = lam * ends
     largest = max(
         np.abs(tau).max(),
         np.abs(predictor.log_activation(scores)).max(),
         np.abs(scores).max(),
     )
-    return ROUNDING * (4 + float(largest))
+    return EXPONENT_ROUNDING * (4 + float(largest))
 
 
-def _excess(
+def _excess_and_size(
     predictor: Normalised,
     overlaps: tuple[float, ...],
     lam: float,
@@ -180,7 +185,7 @@ def _excess(
         predictor, lam, 0.0, 1.0, g0, np.stack([p * weight0 for p in spread], 1), tau
     )
     powers = tuple(power(zero, max(L - j, 0)) for j in (1, 2, 3))
-    t = predictor.sink * np.exp(np.minimum(tau, HIGHEST))
+    t = predictor.sink * np.exp(np.minimum(tau, LARGEST_EXPONENT))
     signed = (
         one.k2[:, 0],
         one.k1[:, 1],
@@ -205,12 +210,12 @@ def _excess(
         zero.k2[:, 3],
         zero.k2[:, 2],
     )
-    value = _integrand(signed, background, powers, L, t, -1.0)
-    size = _integrand(absolute, background_size, powers, L, t, 1.0)
-    return float(value.sum() * STEP), float(size.sum() * STEP)
+    value = _tau_integrand(signed, background, powers, L, t, -1.0)
+    size = _tau_integrand(absolute, background_size, powers, L, t, 1.0)
+    return float(value.sum() * TAU_STEP), float(size.sum() * TAU_STEP)
 
 
-def _integrand(
+def _tau_integrand(
     informative: tuple[np.ndarray, ...],
     background: tuple[np.ndarray, ...],
     powers: tuple[np.ndarray, ...],
@@ -246,30 +251,34 @@ def weight_moments(
     for rule1, rule0 in zip(*(rules_for(lam * sd) for _, sd in laws)):
         one = kernels(predictor, lam, signal, gamma, rule1[0], rule1[1][:, None], tau)
         zero = kernels(predictor, lam, 0.0, 1.0, rule0[0], rule0[1][:, None], tau)
-        sink = np.exp(-predictor.sink * np.exp(np.minimum(tau, HIGHEST)))
-        others = power(one, max(m - 1, 0)) * power(zero, rest) * sink * STEP if m else 0 * tau
+        sink = np.exp(-predictor.sink * np.exp(np.minimum(tau, LARGEST_EXPONENT)))
+        others = (
+            power(one, max(m - 1, 0)) * power(zero, rest) * sink * TAU_STEP if m else 0 * tau
+        )
         outside = (
-            power(one, m) * power(zero, max(rest - 1, 0)) * sink * STEP if rest else 0 * tau
+            power(one, m) * power(zero, max(rest - 1, 0)) * sink * TAU_STEP
+            if rest
+            else 0 * tau
         )
         rows.append((others @ one.k1[:, 0], others @ one.k2[:, 0], outside @ zero.k2[:, 0]))
     fine, coarse = np.array(rows)
     # the moments are averages of positive numbers below 1
     error = (
         float(np.abs(fine - coarse).max())
-        + OUTER
-        + _rounding(predictor, lam, laws, tau)
-        + UNSEEN
+        + OUTER_RULE_ERROR
+        + _product_rounding(predictor, lam, laws, tau)
+        + OMITTED_MOMENT_SHARE
     )
     return WeightMoments(float(fine[0]), float(fine[1]), float(fine[2]), error)
 
 
 def laws_of(lam: float, mean: float, gamma: float) -> list[tuple[float, float]]:
     """(mean, sd) of the score of an informative and of a background token."""
-    if lam * max(1.0, gamma) > WIDEST:
+    if lam * max(1.0, gamma) > LARGEST_SCORE_SPREAD:
         raise bad(
             "temperature",
             "the normalised risk",
-            f"at most {WIDEST:g}/max(1, gamma)",
+            f"at most {LARGEST_SCORE_SPREAD:g}/max(1, gamma)",
             lam,
             "method='monte-carlo'",
         )
@@ -279,31 +288,36 @@ def laws_of(lam: float, mean: float, gamma: float) -> list[tuple[float, float]]:
 def rules_for(width: float) -> list[tuple[np.ndarray, np.ndarray]]:
     """(g, weights) of the trapezoid rule for E[f(G)], and of the one with twice the step."""
     # even: both rules contain g = 0
-    count = 2 * math.ceil(REACH / min(0.4, FINEST / max(width, 1e-9)) / 2)
-    g = np.linspace(-REACH, REACH, 2 * count + 1)
-    weight = np.exp(-0.5 * g * g) * (REACH / count) / math.sqrt(2 * math.pi)
+    count = 2 * math.ceil(
+        SCORE_REACH_SIGMAS / min(0.4, FINEST_SCORE_STEP / max(width, 1e-9)) / 2
+    )
+    g = np.linspace(-SCORE_REACH_SIGMAS, SCORE_REACH_SIGMAS, 2 * count + 1)
+    weight = np.exp(-0.5 * g * g) * (SCORE_REACH_SIGMAS / count) / math.sqrt(2 * math.pi)
     return [(g, weight), (g[::2], 2 * weight[::2])]
 
 
 def tau_range(
     predictor: Normalised, lam: float, laws: list[tuple[float, float]], m: float, rest: float
 ) -> np.ndarray:
-    """Nodes tau from DEPTH below -log of the largest S to 4 above -log of the smallest, both but
+    """Nodes tau from TAU_DEPTH_NATS below -log of the largest S to 4 above -log of the smallest,
+    both but
     for events of probability 1e-18.
     """
     log_h = lambda u: float(predictor.log_activation(np.array([lam * u]))[0])
     present = [(law, n) for law, n in zip(laws, (m, rest)) if n > 0]
-    high = max(log_h(mean + REACH * sd) for (mean, sd), _ in present) + math.log(m + rest)
+    high = max(log_h(mean + SCORE_REACH_SIGMAS * sd) for (mean, sd), _ in present) + math.log(
+        m + rest
+    )
     # the largest of n scores exceeds this quantile with probability 1 - 1e-18
     low = max(
-        log_h(mean + sd * max(-REACH, float(ndtri(10 ** (-18 / n)))))
+        log_h(mean + sd * max(-SCORE_REACH_SIGMAS, float(ndtri(10 ** (-18 / n)))))
         for (mean, sd), n in present
     )
     if predictor.sink:
         low = max(low, math.log(predictor.sink))
         high = max(high, 0.0) + math.log(2)
-    count = math.ceil((high - low + DEPTH + 4) / STEP)
-    return -high - DEPTH + STEP * np.arange(count + 1)
+    count = math.ceil((high - low + TAU_DEPTH_NATS + 4) / TAU_STEP)
+    return -high - TAU_DEPTH_NATS + TAU_STEP * np.arange(count + 1)
 
 
 def kernels(
@@ -321,8 +335,8 @@ def kernels(
     log_h = predictor.log_activation(lam * (mean + sd * g))
     plain = np.exp(-0.5 * g * g) * (g[1] - g[0]) / math.sqrt(2 * math.pi)
     parts: list[Any] = []
-    for some in np.array_split(tau, max(1, tau.size * g.size // CHUNK)):
-        e = np.exp(np.minimum(some[:, None] + log_h, HIGHEST))  # (tau, nodes)
+    for some in np.array_split(tau, max(1, tau.size * g.size // TABLE_ENTRIES_PER_CHUNK)):
+        e = np.exp(np.minimum(some[:, None] + log_h, LARGEST_EXPONENT))  # (tau, nodes)
         k0 = np.exp(-e)
         k1 = e * k0
         parts.append((k0 @ columns, k1 @ columns, (e * k1) @ columns, -np.expm1(-e) @ plain))
