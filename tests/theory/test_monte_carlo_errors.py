@@ -11,7 +11,7 @@ from helpers.tolerances import EXACT
 
 import attnscope as at
 from attnscope.numerics.border.sampled_estimate import share_error
-from attnscope.numerics.border.sampled_mean import NEVER_SEEN, SampledMean, unseen_above
+from attnscope.numerics.border.sampled_mean import UNSEEN_EVENT_COUNT, SampledMean, unseen_above
 
 ORACLE = at.Overlaps.oracle()
 
@@ -91,7 +91,7 @@ class TestSampledMean:
         v = np.geomspace(x[-1], 1e6, 100_001)
         beyond = np.trapezoid((v / x[-1]) ** -alpha, v)
         assert unseen_above(x[-k - 1 :], n, 1e6) == pytest.approx(
-            NEVER_SEEN / n * beyond / 5, rel=1e-4
+            UNSEEN_EVENT_COUNT / n * beyond / 5, rel=1e-4
         )
         assert unseen_above(x[-k - 1 :], n, x[-1]) == 0
 

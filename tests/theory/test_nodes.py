@@ -9,7 +9,7 @@ import pytest
 from helpers.twins import Twin, exact_twin
 
 import attnscope as at
-from attnscope.theory.nodes.apart import apart_of
+from attnscope.theory.nodes.unread_tokens import apart_of
 from attnscope.theory.nodes.node_risk import reader_of, settled
 from attnscope.theory.overlaps import Overlaps, head_gram
 

@@ -1,7 +1,8 @@
 """The weights of a predictor as JAX can differentiate them.
 
-A predictor computes its weights with NumPy (predictors/attention.py). Here is the same map for JAX:
-that of a known activation by its twin, of a user's own if JAX can trace it, else one sentence.
+A predictor computes its weights with NumPy (predictors/attention.py). This module has the same map
+for JAX: a known activation has a JAX version here, a user's own is used if JAX can trace it, and
+anything else is refused.
 """
 
 from __future__ import annotations
@@ -34,42 +35,44 @@ def weight_function(predictor: Predictor, of: str) -> Callable[..., Any]:
     """
     if is_normalised(predictor):
         logs = _log_activation(predictor, of)
-        return lambda scores, mask=None: _normalised(logs(scores), mask, predictor.sink)
-    sigma = _sigma(predictor, of)
-    return lambda scores, mask=None: _only_real(sigma(scores), mask)
+        return lambda scores, mask=None: _normalised_weights(
+            logs(scores), mask, predictor.sink
+        )
+    sigma = _jax_activation(predictor, of)
+    return lambda scores, mask=None: _masked_weights(sigma(scores), mask)
 
 
 def _log_activation(predictor: Any, of: str) -> Callable[[Any], Any]:
     twins: dict[type, Callable[[Any], Any]] = {
-        Softmax: _same,
-        SoftmaxOne: _same,
+        Softmax: _identity,
+        SoftmaxOne: _identity,
         SoftplusAttention: _log_softplus,
     }
     found = next((twins[kind] for kind in type(predictor).__mro__ if kind in twins), None)
-    return _traceable(predictor.log_activation, of) if found is None else found
+    return _traceable_activation(predictor.log_activation, of) if found is None else found
 
 
-def _sigma(predictor: Any, of: str) -> Callable[[Any], Any]:
+def _jax_activation(predictor: Any, of: str) -> Callable[[Any], Any]:
     twins: dict[type, Callable[[Any], Callable[[Any], Any]]] = {
-        Erf: lambda own: _erf,
-        OptimalSigma: _logistic,
+        Erf: lambda own: _jax_erf,
+        OptimalSigma: _jax_logistic,
     }
     found = next((twins[kind] for kind in type(predictor).__mro__ if kind in twins), None)
     if found is not None:
         return found(predictor)
     if is_componentwise(predictor):
-        return _traceable(predictor.sigma, of)
+        return _traceable_activation(predictor.sigma, of)
     known = "an Erf, Softmax, SoftmaxOne, SoftplusAttention, Componentwise or LinearAttention"
     raise bad("predictor", of, known, predictor, "Softmax(2.0)")
 
 
-def _erf(x: Any) -> Any:
+def _jax_erf(x: Any) -> Any:
     from jax.scipy import special
 
     return special.erf(x)
 
 
-def _logistic(predictor: Any) -> Callable[[Any], Any]:
+def _jax_logistic(predictor: Any) -> Callable[[Any], Any]:
     a, b, c = predictor.sigma.coefficients
 
     def sigma(u: Any) -> Any:
@@ -80,17 +83,17 @@ def _logistic(predictor: Any) -> Callable[[Any], Any]:
     return sigma
 
 
-def _same(x: Any) -> Any:
+def _identity(x: Any) -> Any:
     return x
 
 
-def _only_real(weights: Any, mask: Any) -> Any:
+def _masked_weights(weights: Any, mask: Any) -> Any:
     from jax import numpy as jnp
 
     return weights if mask is None else jnp.where(mask, weights, 0.0)
 
 
-def _normalised(logs: Any, mask: Any, sink: float) -> Any:
+def _normalised_weights(logs: Any, mask: Any, sink: float) -> Any:
     """Normalised weights from log h; a sink is one more score of 0."""
     import jax
     from jax import numpy as jnp
@@ -113,9 +116,9 @@ def _log_softplus(x: Any) -> Any:
     return jnp.where(x < -37, x, jnp.log(jax.nn.softplus(jnp.maximum(x, -37))))
 
 
-def _traceable(sigma: Callable[[Any], Any], of: str) -> Callable[[Any], Any]:
-    """sigma itself if JAX can trace it, its twin of the same name if it is a NumPy or SciPy ufunc,
-    or one sentence.
+def _traceable_activation(sigma: Callable[[Any], Any], of: str) -> Callable[[Any], Any]:
+    """sigma itself if JAX can trace it, or the JAX function of the same name for a NumPy or SciPy
+    ufunc; raises for any other.
     """
     needs("jax", f"{of} of this predictor")
     import jax

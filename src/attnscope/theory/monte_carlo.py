@@ -5,10 +5,10 @@ Gaussian with the covariance of the Gram matrix of (k, v, v*). So a sample costs
 background token and 3 for the informative one, whatever the dimension. The label noise is left out:
 its contribution to the risk, noise^2, is known.
 
-The error reported is one standard error, what no draw has shown included (sampled_mean.py): where a
-sharp head is wrong less often than once in all draws, the losses drawn say nothing of what that
-costs. It is bounded by what a typical draw would lose at the worst weights drawn, were any of its
-tokens the one that decides,
+The reported error is one standard error, with an allowance for rare events that were not sampled
+(sampled_mean.py): where a sharp head is wrong less often than once in all draws, the sampled losses
+contain no trace of what that costs. The allowance is the loss of a typical draw at the worst
+weights drawn, if any of its tokens were the informative one,
 
     most = E (max(|Y|, max_l |X_l.v*|) + S max_l |w_l|)^2,   S = the largest sum of |weights| drawn.
 """
@@ -37,7 +37,7 @@ __all__ = [
     "sampled_wrong",
 ]
 
-BLOCK = 1 << 19  # scores drawn at a time: a few 4 MB arrays, whatever the number of samples
+SCORES_PER_BLOCK = 1 << 19  # scores drawn at a time, in a few arrays of 4 MB
 
 
 def monte_carlo_excess(
@@ -58,7 +58,7 @@ def monte_carlo_excess(
     mean = law.signal * np.array([kap, the, law.alignment])
     drawn = _Losses(samples)
     while drawn.losses.count < samples:
-        n = min(samples - drawn.losses.count, max(1, BLOCK // length))
+        n = min(samples - drawn.losses.count, max(1, SCORES_PER_BLOCK // length))
         # (n, 3): u, w, y
         informative = mean + law.gamma * rng.standard_normal((n, 3)) @ root.T
         u = rng.standard_normal((n, length))
@@ -125,7 +125,7 @@ def sampled_wrong(
 
     gram = head_gram(o, task.teacher_gram)
     wrong = 0
-    for seen in _drawn(task, gram, samples, seed):
+    for seen in _drawn_sequences(task, gram, samples, seed):
         output = heads_output(predictor, 1, seen, lam)
         wrong += int(np.sum(np.sign(output) != seen.label))
     return wrong / samples, share_error(wrong, samples)
@@ -148,7 +148,7 @@ def sampled_heads_excess(
     if loss != "squared" or len(task.teacher_gram) < 2:
         return _sampled_loss(task, head, heads, gram, lam, samples, seed, loss)
     drawn = _Losses(samples)
-    for seen in _drawn(task, gram, samples, seed):
+    for seen in _drawn_sequences(task, gram, samples, seed):
         # X_l.v* of all values: teachers come last, k_1*, v_1*, ...
         values = np.abs(seen.fields[:, :, 2 * heads + 1 :: 2]).max(axis=(1, 2))
         reach = np.maximum(np.abs(seen.label), values)
@@ -179,7 +179,9 @@ def _sampled_loss(
         values = loss_values(loss, heads_output(head, heads, seen, lam), label)
         return seen.unit**2 * values
 
-    values = np.concatenate([losses(seen) for seen in _drawn(task, gram, samples, seed)])
+    values = np.concatenate(
+        [losses(seen) for seen in _drawn_sequences(task, gram, samples, seed)]
+    )
     return float(values.mean()), float(values.std(ddof=1) / samples**0.5)
 
 
@@ -197,11 +199,11 @@ def _weights_and_values(
     return [(head.weights(lam * u, seen.mask), w) for u, w in zip(fields[::2], fields[1::2])]
 
 
-def _drawn(
+def _drawn_sequences(
     task: PlantedTask, gram: np.ndarray, samples: int, seed: object
 ) -> Iterator[Projections]:
     """`samples` sequences, a few MB at a time."""
     rng = np.random.default_rng(seed)  # type: ignore[arg-type]
-    block = max(1, BLOCK // (task.length * len(gram)))
+    block = max(1, SCORES_PER_BLOCK // (task.length * len(gram)))
     for done in range(0, samples, block):
         yield task.projections(min(block, samples - done), gram, rng)

@@ -6,18 +6,19 @@
 The factor C of what the teachers leave open is singular where trained vectors lie in their span
 (the oracle): dC/drest ~ 1/C. With a node and its mirror image the loss is even in C zeta, a smooth
 function of C^2 = rest, and what multiplies 1/C is of order C: the derivative is finite to 1e-11
-with the small JITTER of students.py on the diagonal. Where C vanishes and the values' part W zeta
-does not (k at a teacher that the label reads), what is left is a^2 W^2 (zeta^2 - 1), of mean 0,
-whose noise would turn with the direction of W: with a at zeta = 0 it is taken off (CALM of it, as C
-vanishes), and R stays smooth in the trained vectors. Tokens apart (apart.py) add M and V to the
-loss, and (dR/dM) dM + dV to its derivative.
+with the small FACTOR_JITTER of student_gram.py on the diagonal. Where C vanishes and the values'
+part W zeta does not (k at a teacher that the label reads), what is left is a^2 W^2 (zeta^2 - 1), of
+mean 0, whose noise would turn with the direction of W: with a at zeta = 0 it is taken off (CALM of
+it, as C vanishes), and R stays smooth in the trained vectors. Unread tokens (unread_tokens.py) add
+M and V to the loss, and (dR/dM) dM + dV to its derivative.
 
-Errors, where they are asked for, add three sources: the scatter over scramblings, widened as a
-risk's; how far two rules for the tokens apart differ; and what nodes do not resolve. A derivative
-lives on few nodes where weights are steep, and on none where they jump between two nodes: scatter
-then says nothing. So every score is also moved by +-STEP and +-2 STEP of its deviation, with random
-signs, and the difference quotient (fourth order) compared with the derivative at each node; the
-mean of |their difference|, times how far a score moves with an entry of G, is the third source.
+Errors, where they are requested, add three sources: the scatter over scramblings, widened as a
+risk's; how far two rules for the unread tokens differ; and what nodes do not resolve. A derivative
+comes from few nodes where weights are steep, and from none where they jump between two nodes:
+scatter then shows nothing. So every score is also moved by +-SCORE_DIFFERENCE_STEP and +-2
+SCORE_DIFFERENCE_STEP of its deviation, with random signs, and the difference quotient (fourth
+order) compared with the derivative at each node; the mean of |their difference|, times how far a
+score moves with an entry of G, is the third source.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ from attnscope.numerics.border.sampled_estimate import widened
 from attnscope.numerics.border.x64 import computed_x64
 from attnscope.optional import needs
 from attnscope.theory.jax_weights import weight_function
-from attnscope.theory.nodes.apart import RULES, Apart, token_moments
 from attnscope.theory.nodes.midpoint import midpoint_grid
-from attnscope.theory.nodes.node_risk import Reader, cached_nodes, kept, settled
-from attnscope.theory.nodes.nodes import SCRAMBLINGS, Nodes
-from attnscope.theory.nodes.students import embedded_inverses, seen_by
+from attnscope.theory.nodes.node_risk import Reader, cached, cached_nodes, settled
+from attnscope.theory.nodes.nodes import SCRAMBLING_COUNT, Nodes
+from attnscope.theory.nodes.student_gram import embedded_inverses, seen_by
+from attnscope.theory.nodes.unread_tokens import MIDPOINT_RULE_SIZES, Apart, token_moments
 
 __all__ = ["NodeGradient", "node_gradient"]
 
-# of a score's deviation: some ten nodes of 2^14 lie within it of any place that matters, and smooth
-# weights differ from their derivative by 1e-10 of it
-STEP = 2e-3
-QUOTIENT = 1e-12  # of a loss: ten roundings of it over STEP
+# in standard deviations of a score: of 2^14 nodes about ten lie within this distance of any point
+# that matters, and difference quotients of smooth weights err by 1e-10
+SCORE_DIFFERENCE_STEP = 2e-3
+QUOTIENT_ROUNDING = 1e-12  # relative to the loss: ten roundings over SCORE_DIFFERENCE_STEP
 
 
 class NodeGradient(NamedTuple):
@@ -52,7 +53,7 @@ class NodeGradient(NamedTuple):
 
     gram[a, j] is the derivative in the inner product of trained vector a with vector j: for two
     trained vectors, in both places of the matrix at once. parts (S, V, V): of each scrambling. The
-    errors are NaN where nobody asked for them.
+    errors are NaN unless they were requested.
     """
 
     value: float
@@ -80,7 +81,7 @@ def node_gradient(
         alone = decided[lam]
         nodes = cached_nodes(task, reader, samples, seed, alone)
         key = ("gradient", reader.form, samples, seed, alone)
-        compiled = kept(task, key, lambda: Compiled(nodes, reader, task.teacher_gram, of))
+        compiled = cached(task, key, lambda: Compiled(nodes, reader, task.teacher_gram, of))
         return compiled.at(np.asarray(G, dtype=np.float64), float(lam), errors)
 
     return gradient
@@ -93,10 +94,10 @@ class Compiled:
         self.nodes = nodes
         self.vectors = len(reader.order)
         self.of = of
-        self.arrays = _arrays(nodes)
-        self.slopes, self.unresolved = _compiled(nodes, reader, star, of)
+        self.arrays = _flat_arrays(nodes)
+        self.slopes, self.unresolved = _jitted_derivatives(nodes, reader, star, of)
         self.moments = (
-            None if nodes.apart is None else _moments(nodes.apart, reader, star, of)
+            None if nodes.apart is None else _moment_rules(nodes.apart, reader, star, of)
         )
         tallest = np.abs(nodes.means @ star).max(initial=0.0)
         self.reach = 1 + tallest / max(float(nodes.scales.max()), 1e-300)
@@ -110,7 +111,7 @@ class Compiled:
         moved: Any = None
         with computed_x64():
             if self.moments is not None:
-                # the coarse rule tells an error alone
+                # the coarse rule is needed for the error only
                 rules = self.moments if errors else self.moments[-1:]
                 moved = [[np.asarray(x) for x in rule(G, lam)] for rule in rules]
                 mean, variance = moved[-1][:2]
@@ -119,16 +120,18 @@ class Compiled:
             values, by_mean, by_gram, warm = (
                 np.asarray(x).reshape(m, S, *np.shape(x)[1:]) for x in found
             )
-            rough = self._rough(G, lam, given, values.mean()) if errors else math.nan
+            rough = (
+                self._unresolved_error(G, lam, given, values.mean()) if errors else math.nan
+            )
         values = values + variance[:, None]
         off: tuple[Any, Any] = (0.0, 0.0)
         if moved is not None:
             fine, coarse = (x[2:] for x in (moved[-1], moved[0]))
-            by_gram = by_gram + _chain(by_mean, fine[0], fine[1])
-            warm = warm + _chain(by_mean, fine[2], fine[3])
+            by_gram = by_gram + _chain_rule(by_mean, fine[0], fine[1])
+            warm = warm + _chain_rule(by_mean, fine[2], fine[3])
             apart = [a - b for a, b in zip(fine, coarse, strict=True)]
             off = tuple(
-                np.einsum("is,is...->...", weights / S, np.abs(_chain(by_mean, *pair)))
+                np.einsum("is,is...->...", weights / S, np.abs(_chain_rule(by_mean, *pair)))
                 for pair in (apart[:2], apart[2:])
             )
         value, heat = ((weights * x).sum(0) for x in (values, warm))
@@ -143,7 +146,7 @@ class Compiled:
                 "parameters; try values closer to 1."
             )
         gram = parts.mean(0)
-        errors_of = [_scatter(x) for x in (value, parts, heat)]
+        errors_of = [_scrambling_error(x) for x in (value, parts, heat)]
         far = self.reach * rough
         scores = far / max(lam, 1e-300)  # a score moves with the temperature by itself/lam
         return NodeGradient(
@@ -156,26 +159,30 @@ class Compiled:
             float(2 * off[1] + np.hypot(errors_of[2], scores)),
         )
 
-    def _rough(self, G: np.ndarray, lam: float, given: tuple[Any, ...], loss: float) -> float:
+    def _unresolved_error(
+        self, G: np.ndarray, lam: float, given: tuple[Any, ...], loss: float
+    ) -> float:
         """What nodes do not resolve (module docstring), above the rounding of a quotient."""
         m, S = self.nodes.normals.shape[:2]
         each = np.asarray(self.unresolved(G, lam, given)).reshape(m, S).mean(1)
-        found = float(self.nodes.weights @ each) - QUOTIENT * abs(loss)
+        found = float(self.nodes.weights @ each) - QUOTIENT_ROUNDING * abs(loss)
         return self.nodes.unit**2 * max(found, 0.0)
 
 
-def _chain(by_mean: np.ndarray, of_mean: np.ndarray, of_variance: np.ndarray) -> np.ndarray:
+def _chain_rule(
+    by_mean: np.ndarray, of_mean: np.ndarray, of_variance: np.ndarray
+) -> np.ndarray:
     """(m, S, ...): (dR/dM) dM + dV, of blocks' derivatives (m, ...)."""
     axes = (1,) * (of_mean.ndim - 1)
     return by_mean.reshape(*by_mean.shape, *axes) * of_mean[:, None] + of_variance[:, None]
 
 
-def _scatter(x: np.ndarray) -> np.ndarray:
-    scale = widened(1.0, SCRAMBLINGS) / math.sqrt(SCRAMBLINGS)
+def _scrambling_error(x: np.ndarray) -> np.ndarray:
+    scale = widened(1.0, SCRAMBLING_COUNT) / math.sqrt(SCRAMBLING_COUNT)
     return np.asarray(x.std(0, ddof=1) * scale)
 
 
-def _arrays(nodes: Nodes) -> tuple[np.ndarray, ...]:
+def _flat_arrays(nodes: Nodes) -> tuple[np.ndarray, ...]:
     """Per block and scrambling (m S, ...): scales, seen, normals, answers, chances, mask, means,
     pattern.
     """
@@ -189,7 +196,7 @@ def _arrays(nodes: Nodes) -> tuple[np.ndarray, ...]:
     return (*(flat(np.ascontiguousarray(x)) for x in each), *again)
 
 
-def _moments(
+def _moment_rules(
     apart: Apart, reader: Reader, star: np.ndarray, of: str
 ) -> list[Callable[..., Any]]:
     """For each rule (G, lam) -> M, V (m,), then dM/dG, dV/dG, dM/dlam, dV/dlam."""
@@ -216,10 +223,10 @@ def _moments(
 
         return jax.jit(every)
 
-    return [rule(count) for count in RULES[reader.heads]]
+    return [rule(count) for count in MIDPOINT_RULE_SIZES[reader.heads]]
 
 
-def _compiled(
+def _jitted_derivatives(
     nodes: Nodes, reader: Reader, star: np.ndarray, of: str
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """(G, lam, arrays) -> values, d/dM (m S,), d/dG (m S, V, V), d/dlam (m S,); and what is not
@@ -230,9 +237,9 @@ def _compiled(
     from jax import numpy as jnp
 
     inverses = embedded_inverses(star, nodes.reads)
-    output = _output(reader, of)
-    calmed = _calmed(reader, of)
-    loss = _loss(reader.loss)
+    output = _output_function(reader, of)
+    calmed = _known_noise_function(reader, of)
+    loss = _loss_function(reader.loss)
     masked = nodes.mask is not None
     reads_any = nodes.reads.any(axis=1)
     each, L = nodes.normals.shape[3:]
@@ -260,8 +267,8 @@ def _compiled(
             calm = (1 - law.open[pattern]) * known
             spread = spread - calmed(still, moving, W, scales, real, lam, calm)
         shifted = T if nodes.apart is None else T + mean
-        told = [chances[c] * loss(shifted, answers[c]) for c in range(chances.shape[0])]
-        return sum(told) + spread
+        each_class = [chances[c] * loss(shifted, answers[c]) for c in range(chances.shape[0])]
+        return sum(each_class) + spread
 
     def value(G: Any, lam: Any, mean: Any, arrays: Any) -> Any:
         both = [losses(G, lam, mean, arrays, sign, None).mean() for sign in (1.0, -1.0)]
@@ -280,16 +287,16 @@ def _compiled(
         def part(x: Any) -> Any:
             at = lambda shift: losses(G, lam, x[-1], x[:-1], 1.0, shift)
             _, exact = jax.jvp(at, (0.0,), (1.0,))
-            near = at(STEP) - at(-STEP)
-            far = at(2 * STEP) - at(-2 * STEP)
-            return jnp.abs((8 * near - far) / (12 * STEP) - exact).mean()
+            near = at(SCORE_DIFFERENCE_STEP) - at(-SCORE_DIFFERENCE_STEP)
+            far = at(2 * SCORE_DIFFERENCE_STEP) - at(-2 * SCORE_DIFFERENCE_STEP)
+            return jnp.abs((8 * near - far) / (12 * SCORE_DIFFERENCE_STEP) - exact).mean()
 
         return lax.map(part, given)
 
     return jax.jit(every), jax.jit(unresolved)
 
 
-def _output(reader: Reader, of: str) -> Callable[..., Any]:
+def _output_function(reader: Reader, of: str) -> Callable[..., Any]:
     """(fields (a, n, L), left, scales, mask, lam) -> outputs (n,) and what averaging adds."""
     import jax
     from jax import numpy as jnp
@@ -314,7 +321,7 @@ def _output(reader: Reader, of: str) -> Callable[..., Any]:
     return of_heads
 
 
-def _calmed(reader: Reader, of: str) -> Callable[..., Any]:
+def _known_noise_function(reader: Reader, of: str) -> Callable[..., Any]:
     """(n,) noise of mean 0 in an output's square: (sum_l calm_l s_l a0_l.W_l zeta_l)^2 less its
     mean, a0 the weights where the tokens with calm_l > 0 have zeta = 0.
     """
@@ -337,7 +344,7 @@ def _calmed(reader: Reader, of: str) -> Callable[..., Any]:
     return noise
 
 
-def _loss(loss: Any) -> Callable[[Any, Any], Any]:
+def _loss_function(loss: Any) -> Callable[[Any, Any], Any]:
     from jax import numpy as jnp
 
     def squared(output: Any, label: Any) -> Any:

@@ -1,6 +1,6 @@
 """The mean loss of heads on a planted task's nodes, at any Gram matrix, with its error.
 
-notation: u_h, w_h scores and values of head h (students.py), a_h = weights(lam u_h), y_c the
+notation: u_h, w_h scores and values of head h (student_gram.py), a_h = weights(lam u_h), y_c the
 label's values with chances p_c, T the output.
 
     squared loss    E[sum_c p_c (y_c - T)^2 | nodes]
@@ -12,8 +12,8 @@ so that 5 of it hold as for a normal (numerics/border/sampled_estimate.py), and 
 shown (sampled_mean.py) up to what an output typically loses that has nothing to do with its label:
 each output with the label of another node and, of heads and a squared loss, the worst weights on
 the largest value, E (|y| + S max_l |w_l|)^2, S the largest sum of |weights|. Where E y^2 is another
-one with what is read drawn further out (nodes.py), the difference is part of the error. A squared loss leaves
-the label noise out, as `excess` does; every other has it among its nodes.
+one with what is read drawn further out (nodes.py), the difference is part of the error. A squared
+loss leaves the label noise out, as `excess` does; every other loss has it among its nodes.
 """
 
 from __future__ import annotations
@@ -32,29 +32,33 @@ from attnscope.numerics.border.x64 import computed_x64
 from attnscope.optional import needs
 from attnscope.tasks.planted.definition_checks import check_one_number
 from attnscope.theory.loss_values import loss_values
-from attnscope.theory.nodes.apart import RULES as APART_RULES
-from attnscope.theory.nodes.apart import Apart, Moments, moments_of
-from attnscope.theory.nodes.nodes import SCRAMBLINGS, Nodes, far_squares, nodes_of
-from attnscope.theory.nodes.students import Seen, embedded_inverses, seen_by
+from attnscope.theory.nodes.nodes import SCRAMBLING_COUNT, Nodes, far_squares, nodes_of
+from attnscope.theory.nodes.student_gram import Seen, embedded_inverses, seen_by
+from attnscope.theory.nodes.unread_tokens import (
+    MIDPOINT_RULE_SIZES,
+    Apart,
+    Moments,
+    moments_of,
+)
 
 __all__ = [
-    "METHOD",
+    "NODE_METHOD",
     "Reader",
     "cached_nodes",
-    "kept",
+    "cached",
     "means_on",
     "node_excess",
     "reader_of",
     "settled",
 ]
 
-METHOD = "quasi-monte-carlo"
-ROUNDING = 1e-13  # relative, of a mean of positive terms that are good to some roundings
-FAR_SURE = 4.0  # standard errors from which on a difference is no accident
-FEW = 1 << 11  # nodes that tell the size of a label and which tokens it reads
-CHUNK = 1 << 19  # numbers of an array worked on at a time: 4 MB
+NODE_METHOD = "quasi-monte-carlo"
+NODE_MEAN_ROUNDING = 1e-13  # relative: a mean of positive terms with a few roundings each
+FAR_STANDARD_ERRORS = 4.0  # a difference of this many standard errors is significant
+PROBE_NODE_COUNT = 1 << 11  # enough for the size of a label and the tokens that it reads
+NODE_NUMBERS_PER_CHUNK = 1 << 19  # entries of an array processed at a time: 4 MB
 # sets of nodes and compiled gradients that a task holds: some 10 MB each
-KEPT = 12
+CACHED_NODE_SETS = 12
 
 
 class Reader(NamedTuple):
@@ -102,17 +106,17 @@ class Reader(NamedTuple):
 
     @property
     def alone(self) -> bool:
-        """Whether tokens that no label looks at need no nodes (apart.py)."""
-        return self.averaged and self.head.componentwise and self.heads in APART_RULES
+        """Whether tokens that no label reads need no nodes (unread_tokens.py)."""
+        return self.averaged and self.head.componentwise and self.heads in MIDPOINT_RULE_SIZES
 
     @property
     def alike(self) -> bool:
-        """Whether the place of a token does not matter."""
+        """Whether the location of a token does not matter."""
         return self.function is None and (self.head.componentwise or self.head.normalised)
 
 
 def reader_of(task: Any, predictor: Any, vectors: int = 0) -> Reader:
-    """Of a predictor, a MultiHead or a function of projections, with the task's own loss."""
+    """The reader of a predictor, a MultiHead or a function of projections, with the task's loss."""
     loss = getattr(task, "loss", "squared")
     if hasattr(predictor, "weights") or hasattr(predictor, "head"):
         check_one_number(task)
@@ -134,33 +138,37 @@ def node_excess(
     tail = Tail(scramblings * each)
     found = means_on(nodes, reader, G, lam, star, tail)
     value = float(found.means.mean())
-    seen = widened(float(found.means.std(ddof=1)) / math.sqrt(SCRAMBLINGS), SCRAMBLINGS)
+    seen = widened(
+        float(found.means.std(ddof=1)) / math.sqrt(SCRAMBLING_COUNT), SCRAMBLING_COUNT
+    )
     error = math.hypot(seen, nodes.unit**2 * tail.unseen())
-    error += _far(task, reader)
-    return value, error + found.apart_error + ROUNDING * abs(value), METHOD
+    error += _far_error(task, reader)
+    return value, error + found.apart_error + NODE_MEAN_ROUNDING * abs(value), NODE_METHOD
 
 
-def _far(task: Any, reader: Reader) -> float:
-    """What the label's square has beyond all nodes, where drawing further out shows it."""
+def _far_error(task: Any, reader: Reader) -> float:
+    """The part of the label's square beyond all nodes, if draws further out show one."""
     if reader.loss != "squared":
         return 0.0
-    found = kept(task, ("far", reader.alike), lambda: far_squares(task, reader.alike))
-    if found is None or abs(found[0]) <= FAR_SURE * found[1]:
+    found = cached(task, ("far", reader.alike), lambda: far_squares(task, reader.alike))
+    if found is None or abs(found[0]) <= FAR_STANDARD_ERRORS * found[1]:
         return 0.0
-    return float(abs(found[0]) + FAR_SURE * found[1])
+    return float(abs(found[0]) + FAR_STANDARD_ERRORS * found[1])
 
 
 def settled(task: Any, reader: Reader, G: np.ndarray, lam: float) -> bool:
-    """Whether tokens that no label looks at are known by their moments, at this temperature."""
+    """Whether tokens that no label reads are known by their moments, at this lambda."""
     if not reader.alone:
         return False
-    few = cached_nodes(task, reader, FEW, 0, True)
+    few = cached_nodes(task, reader, PROBE_NODE_COUNT, 0, True)
     if few.apart is None:
         return False
-    return _moments(few, few.apart, reader, G, lam, task.teacher_gram).settled(_square(few))
+    return _unread_moments(few, few.apart, reader, G, lam, task.teacher_gram).settled(
+        _label_mean_square(few)
+    )
 
 
-def _moments(
+def _unread_moments(
     nodes: Nodes, apart: Apart, reader: Reader, G: np.ndarray, lam: float, star: np.ndarray
 ) -> Moments:
     unread = np.zeros((1, *star.shape))
@@ -168,7 +176,7 @@ def _moments(
     return moments_of(apart, reader.head, reader.heads, law, lam)
 
 
-def _square(nodes: Nodes) -> np.ndarray:
+def _label_mean_square(nodes: Nodes) -> np.ndarray:
     """(m,) mean squares of the label."""
     each = (nodes.chances * nodes.answers**2).sum(2)
     return np.asarray(each.mean((1, 2)))
@@ -179,14 +187,14 @@ def cached_nodes(task: Any, reader: Reader, samples: int, seed: int, alone: bool
     noise = 0.0 if reader.loss == "squared" else task.noise
     key = ("nodes", reader.shape(alone), samples, seed, noise)
     make = lambda: nodes_of(task, reader.scores, samples, seed, reader.alike, noise, alone)
-    return kept(task, key, make)
+    return cached(task, key, make)
 
 
-def kept(task: Any, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-    """What `make` makes, once for every key; the task holds the last few."""
+def cached(task: Any, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    """The result of `make`, computed once for every key; the task keeps the last few."""
     held = vars(task).setdefault("_nodes", {})
     if key not in held:
-        while len(held) >= KEPT:
+        while len(held) >= CACHED_NODE_SETS:
             held.pop(next(iter(held)))
         held[key] = make()
     return held[key]
@@ -210,8 +218,8 @@ class Tail:
     def add(self, losses: np.ndarray, typical: np.ndarray, weight: float) -> None:
         """Those of a block (S', n) of a latent of probability `weight`."""
         both = np.concatenate([self.top, losses.ravel()])
-        kept = min(tail_size(self.n) + 1, len(both))
-        self.top = np.sort(np.partition(both, -kept)[-kept:])
+        count = min(tail_size(self.n) + 1, len(both))
+        self.top = np.sort(np.partition(both, -count)[-count:])
         self.typical += weight * float(typical.sum()) / self.n
 
     def unseen(self) -> float:
@@ -227,27 +235,33 @@ def means_on(
     star: np.ndarray,
     tail: Tail | None = None,
 ) -> OnNodes:
-    """Means of the loss over the points of each scrambling; the tail is told of every loss."""
+    """Means of the loss over the points of each scrambling; every loss is added to the tail."""
     law = seen_by(G, reader.order, reader.scores, star, embedded_inverses(star, nodes.reads))
     S, _, n, L = nodes.normals.shape[1:]
-    size = max(1, CHUNK // (n * L))
+    size = max(1, NODE_NUMBERS_PER_CHUNK // (n * L))
     out = np.zeros(S)
     known = (
-        None if nodes.apart is None else _moments(nodes, nodes.apart, reader, G, lam, star)
+        None
+        if nodes.apart is None
+        else _unread_moments(nodes, nodes.apart, reader, G, lam, star)
     )
     for i, weight in enumerate(nodes.weights):
         added = (0.0, 0.0) if known is None else (known.mean[i], known.variance[i])
         for s in range(0, S, size):
             part = slice(s, s + size)
-            losses, typical = _losses(nodes, i, part, reader, law, lam, added)
+            losses, typical = _losses_and_typical(nodes, i, part, reader, law, lam, added)
             if tail is not None:
                 tail.add(losses, typical, float(weight))
             out[part] += weight * losses.mean(1)
-    error = 0.0 if known is None else float(nodes.weights @ known.error(_square(nodes)))
+    error = (
+        0.0
+        if known is None
+        else float(nodes.weights @ known.error(_label_mean_square(nodes)))
+    )
     return OnNodes(nodes.unit**2 * out, nodes.unit**2 * error)
 
 
-def _losses(
+def _losses_and_typical(
     nodes: Nodes, i: int, part: slice, reader: Reader, law: Seen, lam: float,
     added: tuple[float, float],
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
@@ -275,7 +289,7 @@ def _losses(
         for j in range(nodes.seen.shape[2]):
             on_seen = law.on_seen[pattern, a, j]
             read = np.flatnonzero(on_seen)
-            if len(read) == 1:  # as in tasks with one place that decides
+            if len(read) == 1:  # as in tasks with one informative location
                 noise[:, :, read[0]] += on_seen[read[0]] * nodes.seen[i, part, j, :, read[0]]
             elif len(read):
                 noise += nodes.seen[i, part, j] * on_seen
@@ -285,20 +299,20 @@ def _losses(
     spread: Any = 0.0
     reach: Any = 0.0
     if reader.function is not None:
-        output = _of_function(reader, fields, lam)
+        output = _function_outputs(reader, fields, lam)
     else:
         H = reader.heads
-        weights = [_weights(reader.head, lam * fields[h], mask) for h in range(H)]
+        weights = [_head_weights(reader.head, lam * fields[h], mask) for h in range(H)]
         output = sum((weights[h] * fields[H + h]).sum(-1) for h in range(H))
         if reader.averaged:
-            spread = _spread(weights, law.left[pattern], scales) + added[1]
-            reach = _reach(weights, fields[H:], answers)
-    of_another = _lossy(reader.loss, np.roll(output, 1, axis=1), answers, chances)
-    losses = _lossy(reader.loss, output, answers, chances) + spread
+            spread = _value_variance(weights, law.left[pattern], scales) + added[1]
+            reach = _largest_typical_loss(weights, fields[H:], answers)
+    of_another = _mean_loss(reader.loss, np.roll(output, 1, axis=1), answers, chances)
+    losses = _mean_loss(reader.loss, output, answers, chances) + spread
     return losses, np.maximum(of_another, reach)
 
 
-def _reach(
+def _largest_typical_loss(
     weights: list[np.ndarray], values: list[np.ndarray], answers: np.ndarray
 ) -> np.ndarray:
     """(S', n): (|y| + S max |w|)^2, S of the block."""
@@ -307,13 +321,15 @@ def _reach(
     return (np.abs(answers).max(axis=1) + heaviest * largest) ** 2
 
 
-def _weights(head: Any, scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+def _head_weights(head: Any, scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
     flat = scores.reshape(-1, scores.shape[-1])
     real = None if mask is None else mask.reshape(flat.shape)
     return head.weights(flat, real).reshape(scores.shape)
 
 
-def _spread(weights: list[np.ndarray], left: np.ndarray, scales: np.ndarray) -> np.ndarray:
+def _value_variance(
+    weights: list[np.ndarray], left: np.ndarray, scales: np.ndarray
+) -> np.ndarray:
     total: Any = 0.0
     for g, one in enumerate(weights):
         for h, other in enumerate(weights):
@@ -321,7 +337,7 @@ def _spread(weights: list[np.ndarray], left: np.ndarray, scales: np.ndarray) -> 
     return total
 
 
-def _of_function(reader: Reader, fields: list[np.ndarray], lam: float) -> np.ndarray:
+def _function_outputs(reader: Reader, fields: list[np.ndarray], lam: float) -> np.ndarray:
     """Outputs (S', n) or (S', n, o) of a function of projections."""
     needs("jax", "the risk of a function of projections")
     import jax
@@ -335,7 +351,7 @@ def _of_function(reader: Reader, fields: list[np.ndarray], lam: float) -> np.nda
     return out.reshape(*seen.shape[:2], *out.shape[1:])
 
 
-def _lossy(
+def _mean_loss(
     loss: Any, output: np.ndarray, answers: np.ndarray, chances: np.ndarray
 ) -> np.ndarray:
     """(S', n): the loss, averaged over the label's values (S', C, n) or (S', C, n, o)."""

@@ -1,4 +1,4 @@
-"""Tokens that no label looks at, seen by weights that act on each score alone: their moments.
+"""Moments of the tokens that no label reads, for weights that act on each score alone.
 
 notation: t_l = sum_h a_h(u_hl) w_hl what token l adds to the output; R the tokens a label reads.
 
@@ -8,10 +8,10 @@ moments, no nodes:
 
     E (y - sum_l t_l)^2 = E (y - sum_R t_l - M)^2 + V,    M = sum E t_l,   V = sum Var t_l   outside R.
 
-The moments are integrals over the H scores of one token (students.py), by midpoint rules with
-normal weights of RULES sizes: exponentially exact for smooth activations, of error h^2 at a kink.
-Where two sizes differ by more than FIT (a jump, a very high temperature), every token has nodes of
-its own.
+The moments are integrals over the H scores of one token (student_gram.py), by midpoint rules with
+normal weights of MIDPOINT_RULE_SIZES sizes: exponentially exact for smooth activations, of error
+h^2 at a kink. Where two sizes differ by more than LARGEST_RULE_DIFFERENCE (a jump, a very high
+temperature), every token has nodes of its own.
 """
 
 from __future__ import annotations
@@ -21,19 +21,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnscope.theory.nodes.midpoint import midpoint_grid
-from attnscope.theory.nodes.students import Seen
+from attnscope.theory.nodes.student_gram import Seen
 
-__all__ = ["RULES", "Apart", "Moments", "apart_of", "moments_of", "taken", "token_moments"]
+__all__ = [
+    "MIDPOINT_RULE_SIZES",
+    "Apart",
+    "Moments",
+    "apart_of",
+    "moments_of",
+    "taken",
+    "token_moments",
+]
 
 # points per axis of two midpoint rules, neither a multiple of the other, by the number of heads; on
 # one axis a kink is resolved to 1e-7
-RULES = {1: (6007, 8009), 2: (127, 160)}
-FIT = 1e-7  # relative difference of two rules from which on nodes take their place
-PADDING = -1  # in a list of tokens: none
+MIDPOINT_RULE_SIZES = {1: (6007, 8009), 2: (127, 160)}
+LARGEST_RULE_DIFFERENCE = 1e-7  # relative; if two rules differ by more, nodes replace them
+NO_TOKEN = -1  # fills up a list of tokens
 
 
 class Apart(NamedTuple):
-    """kept (m, K): the tokens that have nodes, PADDING beyond. means (A, r), scales (A,): kinds of
+    """kept (m, K): the tokens that have nodes, NO_TOKEN beyond. means (A, r), scales (A,): kinds of
     the other tokens; numbers (m, A): how many of each kind a block has.
     """
 
@@ -59,18 +67,23 @@ class Moments(NamedTuple):
     def settled(self, square: np.ndarray) -> bool:
         """Whether the rules agree."""
         return bool(
-            (self.error(square) <= FIT * (square + self.mean**2 + self.variance)).all()
+            (
+                self.error(square)
+                <= LARGEST_RULE_DIFFERENCE * (square + self.mean**2 + self.variance)
+            ).all()
         )
 
 
 def apart_of(means: np.ndarray, scales: np.ndarray, reads: np.ndarray) -> Apart | None:
-    """Of blocks with means (m, L, r), scales (m, L), reads (m, L, r); None where all are read."""
+    """The unread tokens of blocks with means (m, L, r), scales (m, L), reads (m, L, r); None where
+    all tokens are read.
+    """
     m, L, r = means.shape
     read: np.ndarray = np.asarray(reads.any(axis=2))
     if read.all():
         return None
     width = max(1, int(read.sum(1).max()))
-    kept = np.full((m, width), PADDING)
+    kept = np.full((m, width), NO_TOKEN)
     for i in range(m):
         own = np.flatnonzero(read[i])
         kept[i, : len(own)] = own
@@ -84,19 +97,19 @@ def apart_of(means: np.ndarray, scales: np.ndarray, reads: np.ndarray) -> Apart 
 
 
 def taken(rows: np.ndarray, kept: np.ndarray, axis: int) -> np.ndarray:
-    """The tokens `kept` (K,) along an axis; zeros for PADDING."""
+    """The tokens `kept` (K,) along an axis; zeros for NO_TOKEN."""
     out = np.take(rows, np.maximum(kept, 0), axis=axis)
     shape = [1] * out.ndim
     shape[axis] = len(kept)
-    return out * (kept != PADDING).reshape(shape)
+    return out * (kept != NO_TOKEN).reshape(shape)
 
 
 def moments_of(apart: Apart, head: Any, heads: int, law: Seen, lam: float) -> Moments:
-    """With NumPy. law: what is seen of tokens of which nothing is read, first of its axes."""
+    """The moments, with NumPy; `law` is what is seen of tokens of which nothing is read."""
     weigh = lambda scores: head.weights(scores.reshape(-1, 1)).reshape(scores.shape)
     found = [
         token_moments(apart, weigh, heads, law, lam, *midpoint_grid(heads, count))
-        for count in RULES[heads]
+        for count in MIDPOINT_RULE_SIZES[heads]
     ]
     mean, variance = found[-1]
     return Moments(

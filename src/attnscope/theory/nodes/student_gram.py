@@ -22,12 +22,12 @@ import numpy as np
 
 from attnscope.numerics.semidefinite import lower_factor
 
-__all__ = ["JITTER", "Seen", "embedded_inverses", "seen_by"]
+__all__ = ["FACTOR_JITTER", "Seen", "embedded_inverses", "seen_by"]
 
 # added to the diagonal of rest_KK where its factor is differentiated: the factor's derivative is
 # then below 1e5, and what multiplies it vanishes with it (node_gradient.py)
-JITTER = 1e-10
-TINY = 1e-300  # keeps a vector of length 0 from dividing by it
+FACTOR_JITTER = 1e-10
+SMALLEST_SQUARED_LENGTH = 1e-300  # avoids division by zero for a vector of length 0
 
 
 class Seen(NamedTuple):
@@ -75,9 +75,11 @@ def seen_by(
         on_seen = cross @ inverse
         rest = own - on_seen @ cross.T
         on_means = cross - on_seen @ star
-        free = xp.diagonal(rest)[:scores] / xp.maximum(xp.diagonal(own)[:scores], TINY)
+        free = xp.diagonal(rest)[:scores] / xp.maximum(
+            xp.diagonal(own)[:scores], SMALLEST_SQUARED_LENGTH
+        )
         if scores == m:
-            on_normals = _root_of_all(rest, xp)
+            on_normals = _root_with_values_first(rest, xp)
             left = xp.zeros((0, 0))
         elif xp is np:
             factor = lower_factor(((rest + rest.T) / 2)[None])[0]
@@ -87,7 +89,7 @@ def seen_by(
         else:
             from jax.scipy.linalg import solve_triangular
 
-            first = rest[:scores, :scores] + JITTER * xp.eye(scores)
+            first = rest[:scores, :scores] + FACTOR_JITTER * xp.eye(scores)
             root = xp.linalg.cholesky(first)
             across = solve_triangular(root, rest[:scores, scores:], lower=True).T
             on_normals = xp.concatenate([root, across])
@@ -96,11 +98,11 @@ def seen_by(
     return Seen(*(xp.stack([part[k] for part in parts]) for k in range(5)))
 
 
-def _root_of_all(rest: Any, xp: Any) -> Any:
+def _root_with_values_first(rest: Any, xp: Any) -> Any:
     """A root of rest with the values' columns first: where a score is known (C = 0) and its value
     is not, the value's coefficients do not turn with the score's direction.
     """
     turned = ((rest + rest.T) / 2)[::-1, ::-1]
     if xp is np:
         return lower_factor(turned[None])[0][::-1]
-    return xp.linalg.cholesky(turned + JITTER * xp.eye(len(turned)))[::-1]
+    return xp.linalg.cholesky(turned + FACTOR_JITTER * xp.eye(len(turned)))[::-1]

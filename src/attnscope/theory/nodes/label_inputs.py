@@ -1,8 +1,8 @@
-"""Asking a planted task's label: at given projections, and at projections drawn anew.
+"""Evaluating a planted task's label: at given projections, and at redrawn projections.
 
-What a label reads is a proof (labels/provenance_tags.py) or its author's word. nodes.py asks once
-more, at every node, with all that is said to be unread drawn anew, and takes everything as read
-where an answer changes: a check of the author's word.
+What a label reads is proved (labels/provenance_tags.py) or declared by its author. To check the
+declaration, nodes.py evaluates the label a second time at every node, with all unread projections
+redrawn, and takes everything as read where a label changes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from attnscope.numerics.semidefinite import semidefinite_root
 
 __all__ = ["answers_at", "redrawn"]
 
-STREAM = 0x4EAD  # of the random numbers that a label may draw: the same for both questions
+LABEL_DRAW_SEED = 0x4EAD  # a label draws the same random numbers in both evaluations
 
 
 def redrawn(
@@ -28,7 +28,7 @@ def redrawn(
 
 
 def answers_at(
-    task: Any, fields: np.ndarray, latent: np.ndarray, stream: Any = STREAM
+    task: Any, fields: np.ndarray, latent: np.ndarray, stream: Any = LABEL_DRAW_SEED
 ) -> np.ndarray:
     """What the label depends on: the probabilities of its classes, or its value with one random
     stream.
