@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from attnscope.claims.claim import Claim
-from attnscope.claims.provenance import PAPERS, STATEMENTS, Paper, Statement
+from attnscope.claims.paper import Paper, Statement, known_papers
+from attnscope.claims.registry import OWN
 from attnscope.claims.verdict import Verdict
-from attnscope.report.graph import falls
+from attnscope.report.graph import dependents
 from attnscope.report.states import short
 
 __all__ = [
@@ -63,11 +64,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A paper and its statements."""
+    """A paper and its statements; origin: the plugin that brings it, with its version, "" for the
+    papers of attnscope.
+    """
 
     key: str
     paper: Paper
     rows: tuple[Row, ...]
+    origin: str = ""
 
     @property
     def covered(self) -> int:
@@ -84,18 +88,24 @@ def known_claims(
 
 def coverage(known: Mapping[str, Claim | Verdict]) -> list[Sheet]:
     """A sheet for each paper."""
+    listed = known_papers()
     return [
         Sheet(
             key,
             paper,
             tuple(
                 _row(name, statement, known)
-                for name, statement in STATEMENTS.items()
+                for name, statement in listed.statements.items()
                 if statement.paper == key
             ),
+            _plugin_of(listed.origins.get(key, "")),
         )
-        for key, paper in PAPERS.items()
+        for key, paper in listed.papers.items()
     ]
+
+
+def _plugin_of(origin: str) -> str:
+    return "" if origin.startswith(OWN) else origin
 
 
 def unplaced(known: Mapping[str, Claim | Verdict]) -> list[Mark]:
@@ -105,7 +115,7 @@ def unplaced(known: Mapping[str, Claim | Verdict]) -> list[Mark]:
 
 def resting(known: Mapping[str, Claim | Verdict]) -> list[tuple[Mark, list[Mark]]]:
     """Each claim that others rest on, with those that fall with it; most first."""
-    fall = falls({name: claim.rests_on for name, claim in known.items()})
+    fall = dependents({name: claim.rests_on for name, claim in known.items()})
     marks = {name: _mark(claim) for name, claim in known.items()}
     rows = [(marks[name], [marks[x] for x in above]) for name, above in fall.items() if above]
     return sorted(rows, key=lambda row: -len(row[1]))
