@@ -317,7 +317,8 @@ CLAIM = Claim(
         "[Attention that fits a plane instead of a constant reproduces linear maps exactly, also of "
         "skewed and unnormalised keys](linear-map).",
         "[For long contexts of unit keys it loses (h^2/8) l (l - d + 1) of the degree-m part of a "
-        "function, l = m(m + d - 2)](second), [where softmax attention loses (h/2) l](first).",
+        "function, l = m(m + d - 2)](second).",
+        "[Softmax attention loses (h/2) l](first).",
         "[The operator keeps what this filter says](quadrature, circle, sampled).",
         f"[A linear function is learnt at s^2 V/L](noise), [an error that falls as L^{EXPONENT:g}]"
         f"(exponent), [while softmax keeps a plateau of {PLATEAU:g} at h = .25](softmax, plateau).",

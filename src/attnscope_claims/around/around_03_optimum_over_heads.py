@@ -368,7 +368,7 @@ CLAIM = Claim(
         "the features C_ij z_k](reached, never-below), C the second moments of the context and z "
         "the query.",
         "All minimisers compute one function iff the certificate, the second moments of these "
-        "features, is nonsingular: [as it is for normal keys](unique).",
+        "features, is nonsingular: [which holds for normal keys](unique).",
         f"[Whitened contexts leave (d(d+1)/2 - 1) d directions open, {OPEN_DIRECTIONS} at d = 3](open), [in "
         "which minimisers differ and still agree on such contexts](same).",
         "[For in-context regression the optimum over all heads is one head](one-head), [with excess "

@@ -274,9 +274,10 @@ CLAIM = Claim(
         "[Cosine scores need n examples with n C + log(n)/2 = log m](shannon), which is Shannon's "
         "rate [C = log(1 + 1/s^2)/2](shannon).",
         "[Dot products need (1 + s^2) a^2 + 1/2 examples, a the mean of the largest of m normal "
-        "numbers](extreme), [which is 2(1 + s^2) log m for many coordinates](dot-limit).",
-        "[That is more by the factor (1 + s^2) log(1 + 1/s^2)](factor), [which grows without bound "
-        f"as the noise falls and is {SMALL_FACTOR:g} at s = {SMALL_NOISE:g}](unbounded).",
+        "numbers](extreme).",
+        "[This is 2(1 + s^2) log m for many coordinates](dot-limit).",
+        "[That is more by the factor (1 + s^2) log(1 + 1/s^2)](factor).",
+        f"[The factor grows without bound as the noise falls and is {SMALL_FACTOR:g} at s = {SMALL_NOISE:g}](unbounded).",
     ),
     headline="shannon",
     provenance=Provenance(

@@ -256,8 +256,8 @@ CLAIM = Claim(
     title="Same-topic attention: its exact size",
     statement=(
         "Where a position shows its own word with probability c, [the best attention scores words "
-        "of its topic by c2 and the same word by less, c1](smaller): "
-        f"[{SCORES[1]:g} and {SCORES[0]:g} at c = 0.5](scores).",
+        "of its topic by c2 and the same word by less, c1](smaller).",
+        f"[These scores are {SCORES[1]:g} and {SCORES[0]:g} at c = 0.5](scores).",
         "[Its risk is exact by a sum over two counts](counts, risk), and [at most "
         f"{OVER_BAYES:.1%} above the Bayes risk](bayes).",
         "[A row of 20 free scores, fitted from uniform attention, finds the same pattern](row) "

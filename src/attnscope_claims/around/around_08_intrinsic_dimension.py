@@ -1,4 +1,4 @@
-"""The scaling exponent knows the intrinsic dimension only: CME attention on spheres in R^D.
+"""The scaling exponent depends on the intrinsic dimension only: CME attention on spheres in R^D.
 
 notation: m = intrinsic dimension, D = ambient, beta = smoothness, L = context length, s = noise;
 mu_l ~ (1+l)^-(2 beta + m), trace 1 (theory.exchangeable.kernel_spectra).
@@ -342,20 +342,20 @@ def _figure(
         panel("error of CME attention", "context length L", "excess error", *marks, log="xy"),
         panel("local slope of the curve", "context length L", "slope", *slopes, log="x"),
     )
-    return Figure("The exponent knows the intrinsic dimension only", panels, columns=2)
+    return Figure("The exponent depends on the intrinsic dimension only", panels, columns=2)
 
 
 CLAIM = Claim(
     id="around-08-intrinsic-dimension",
-    title="The scaling exponent knows the intrinsic dimension only",
+    title="The scaling exponent depends on intrinsic dimension only",
     statement=(
         "[The Bayes error of CME attention on keys of a sphere S^m in R^D is L kappa - s^2, where "
         "kappa solves one scalar equation of the kernel's spectrum](equation, curve-1-2, curve-2-3, "
         "curve-2-40, curve-4-40).",
         "[The ambient dimension D has no effect on it](ambient).",
         "[It falls with the exponent -2 beta/(2 beta + m)](exponent).",
-        "[Sampled contexts up to L = 1024 show it for m = 1 and 2](data), and [longer ones on a "
-        "circle show it for smoothness beta = 1 and 2](circle).",
+        "[Sampled contexts up to L = 1024 show it for m = 1 and 2](data).",
+        "[Longer ones on a circle show it for smoothness beta = 1 and 2](circle).",
         "[For m = 4 the exponent is reached late: from L = 64 to 1024 the slope is "
         f"{EARLY_SLOPE:g}](late).",
         "[The dimension m can be read off the tokens by their two nearest neighbours](dimension), "

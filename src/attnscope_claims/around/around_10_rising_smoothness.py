@@ -1,4 +1,4 @@
-"""Rising smoothness: the learning curve stops noticing the dimension of its input.
+"""Rising smoothness: the error stops growing with the dimension of the input.
 
 notation: d = coordinates, alpha_i and w_i their smoothness and weight, k = the weighted Korobov
 kernel of theory.exchangeable.kernel_spectra; s^2 = trace/4; L = context length.
@@ -318,7 +318,7 @@ def _figure(
 
 CLAIM = Claim(
     id="around-10-rising-smoothness",
-    title="Rising smoothness: the curve stops noticing the dimension",
+    title="Rising smoothness: the error stops growing with dimension",
     statement=(
         "[With coordinates of rising smoothness and falling weight, the Bayes error of CME "
         "attention follows from one scalar equation](curve-1, curve-8, curve-32).",

@@ -356,7 +356,8 @@ CLAIM = Claim(
         "[Attention on the costs of all actions decides like the true law: with n tokens of the "
         f"right class its regret falls as {RATE:g}/n](vanishes, right).",
         "[A normal forecast with the right mean and variance keeps a regret of "
-        f"{NORMAL_REGRET:g}, and a mean forecast {MEAN_REGRET:g}](keeps); [attention is better "
+        f"{NORMAL_REGRET:g}, and a mean forecast {MEAN_REGRET:g}](keeps).",
+        f"[Attention is better "
         f"than the normal forecast from {PASSING_TOKENS} right tokens on](passes, below).",
         "With newsvendor costs the decision is a weighted quantile, and [its regret at every length "
         "and inverse temperature is a finite sum](sum-10-0, sum-10-1, sum-10-2, sum-10-3, sum-10-5, "

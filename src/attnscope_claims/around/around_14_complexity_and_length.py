@@ -250,8 +250,8 @@ CLAIM = Claim(
     title="One head's Rademacher complexity does not grow with length",
     statement=(
         "[The Rademacher complexity of one softmax head with scores |q| <= Q on tokens +-1, times "
-        "sqrt(n), is sqrt(2/pi) at length 1](closed-1, length-1) and [(1 + tanh Q)/sqrt(pi) at "
-        "length 2](closed-2, length-2).",
+        "sqrt(n), is sqrt(2/pi) at length 1](closed-1, length-1).",
+        "[At length 2 it is (1 + tanh Q)/sqrt(pi)](closed-2, length-2).",
         f"[It is largest at length {LARGEST_AT}](largest) and [falls from there on](falls).",
         "[It approaches tanh(Q) sqrt(2/pi)](approach) [as 1/L to the power "
         f"{APPROACH_POWER:g}](power).",

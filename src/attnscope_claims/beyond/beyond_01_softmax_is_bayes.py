@@ -210,7 +210,8 @@ CLAIM = Claim(
     title="Softmax attains the Bayes risk: spiked and max-type",
     statement=(
         "[With a spike of squared length nu = O(1), softmax attention at k = sqrt(nu) k* has exactly "
-        f"the Bayes risk](spiked), [{PUBLISHED_RISK:g} at L = 10 and nu = 5](number).",
+        "the Bayes risk](spiked).",
+        f"[It is {PUBLISHED_RISK:g} at L = 10 and nu = 5](number).",
         "[With the max-type location P(J = l) ~ exp(nu X_l.k*), softmax attention at k = nu k* has "
         "exactly the Bayes risk](max-type).",
         "[Another inverse temperature raises the risk: the best of four wrong ones has "

@@ -249,8 +249,8 @@ CLAIM = Claim(
     title="The exact optimum of linear attention, of order L/nu",
     statement=(
         "[Over all vectors and offsets the least risk of linear attention is gamma^2/(1 + gamma^2 "
-        "(1/(L-1) + s^2/(L-1+gamma^4)))](free), [which is also the least over all quadratic token "
-        "statistics](quadratic).",
+        "(1/(L-1) + s^2/(L-1+gamma^4)))](free).",
+        "[It is also the least over all quadratic token statistics](quadratic).",
         "[With unit variance and a spike nu it falls like L/nu](decay).",
         "[The quoted constant L/(L-1) is the value of 1/risk at nu = 0](absent).",
         "[As the constant of the decay it is right at L = 2 only: it is too small by a factor of "

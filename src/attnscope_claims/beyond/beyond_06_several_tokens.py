@@ -306,8 +306,8 @@ CLAIM = Claim(
     statement=(
         "[With m informative tokens of L the Bayes predictor weighs tokens by their inclusion "
         "probabilities r_l e_{m-1}(r without l)/e_m(r)](inclusion).",
-        "[One softmax head attains the Bayes risk at m = 1](one), but not with two informative tokens: "
-        f"[at s = 3 its best risk is {PUBLISHED_RISKS[1]:g}](risk), [{REGRET:g} above Bayes](regret).",
+        "[One softmax head attains the Bayes risk at m = 1](one).",
+        f"With two informative tokens it does not: [at s = 3 its best risk is {PUBLISHED_RISKS[1]:g}](risk), [{REGRET:g} above Bayes](regret).",
         "[Its best inverse temperature at m = 2 lies far below s: "
         f"{BEST_INVERSE_TEMPERATURE:g} at s = 3](best-at).",
         f"[Its best risk at m = 2 falls like a power of s: s^({EXPONENT:g}) between s = 10 and "

@@ -163,8 +163,8 @@ CLAIM = Claim(
         "head per direction in part of the runs and unspecialised in the others](kinds).",
         "[The unspecialised state is a local minimum](minimum), [of risk "
         f"{UNSPECIALISED_RISK:g}](unspecialised), and [an unspecialised run ends next to it](ends-there).",
-        f"[Two erf heads learn the span, to a median share of at least {SPAN_SHARE:g}](span), and [the "
-        f"form sum_h sym(k_h v_h^T), to a median cosine of at least {FORM_COSINE:g}](form).",
+        f"[Two erf heads learn the span, to a median share of at least {SPAN_SHARE:g}](span).",
+        f"[They learn the form sum_h sym(k_h v_h^T), to a median cosine of at least {FORM_COSINE:g}](form).",
         "[Hardly any run of erf heads has a head per direction in its own role](not-aligned).",
         f"[At least {SHARE_BELOW:g} of them have a lower risk than (k_h*, v_h*)](below), [as swapped, "
         "half swapped and rotated heads have](gauges).",

@@ -1,4 +1,4 @@
-"""How strong must one marked token of L be: sqrt(2 log L) for the Bayes and the max test, sqrt(L)
+"""How strong must one informative token of L be: sqrt(2 log L) for the Bayes and the max test, sqrt(L)
 for a linear test.
 
 notation: theta = strength, eps = error = 0.1, tau = expected number of noise tokens above the
@@ -206,7 +206,7 @@ def _error_rates(
     for part in np.array_split(np.arange(n), max(1, n * length // 500_000)):
         u = rng.standard_normal((len(part), length))
         y = part % 2 == 1
-        u[y, 0] += theta  # which token is marked does not matter
+        u[y, 0] += theta  # which token is informative does not matter
         # beyond, far above 1 in any case
         ratio = np.exp(np.minimum(theta * u - theta**2 / 2, 700)).mean(axis=1)
         decisions = [ratio >= 1, u.max(axis=1) > t, u.sum(axis=1) > theta / 2]
@@ -292,12 +292,12 @@ def _figure(exact: np.ndarray, drawn: np.ndarray, needed: np.ndarray) -> Figure:
             y_range=(0.7, 1.5),
         ),
     )
-    return Figure("One marked token among L: how strong it must be", panels, columns=3)
+    return Figure("One informative token among L: how strong it must be", panels, columns=3)
 
 
 CLAIM = Claim(
     id="beyond-10-sparse-tokens",
-    title="A marked token of L: sqrt(2 log L) Bayes, sqrt(L) linear",
+    title="One informative token of L: sqrt(2 log L), linear sqrt(L)",
     statement=(
         "[To detect at error 0.1 whether one of L tokens is shifted by theta, the max test needs "
         f"theta = sqrt(2 log L) + {MAX_LIMIT:g} as L grows](max).",
@@ -314,7 +314,7 @@ CLAIM = Claim(
         ("E/errors",),
         "exact errors and sqrt(2 log L)",
     ),
-    hypotheses="balanced labels, one marked token, known direction, L = 10 to 10^12, error 10 %",
+    hypotheses="balanced labels, one informative token, known direction, L = 10 to 10^12, error 10 %",
     routes=(
         "closed forms; Laplace inversion of the law of a lognormal sum",
         "sampled token scores; the Poisson limit of the max test",

@@ -1,4 +1,4 @@
-"""Two gradient steps from zero align the query with the marked direction, as closed forms predict.
+"""Two gradient steps from zero align the query with the hidden direction, as closed forms predict.
 
 notation: alpha = n/d samples per dimension, c1, c2 = cosines of value and query with the hidden
 direction (theory.samples.two_steps).
@@ -10,7 +10,7 @@ order 1/d; measured at d = 52 and 200 the difference is -1.0/d at alpha = 1/2 an
 alpha = 5, and 3/d is allowed for.
 
 The error of the learned vectors is exact given their cosines: along a unit vector of cosine c the
-marked token is shifted by theta c. So the sum of tokens along w errs with probability Phi(-theta
+informative token is shifted by theta c. So the sum of tokens along w errs with probability Phi(-theta
 c1/(2 sqrt L)), and the likelihood ratio of the scores along q (a logsumexp of attention scores)
 with the Bayes error at strength theta c2; both are measured on fresh tokens.
 
@@ -302,10 +302,10 @@ def _misses(cosines: list[Series]) -> list[Points]:
 
 CLAIM = Claim(
     id="beyond-11-two-steps",
-    title="Two gradient steps align the query as a closed form says",
+    title="Two gradient steps align the query, in closed form",
     statement=(
-        "[From zero, one gradient step on n = alpha d samples gives the value a known cosine with the "
-        "marked direction](value), and [a second step the query](query).",
+        "[From zero, one gradient step on n = alpha d samples gives the value a known cosine with the hidden direction](value).",
+        "[A second step does the same for the query](query).",
         f"[At alpha = 2 the cosines are {AT_TWO[0]:g} and {AT_TWO[1]:g}](at-two).",
         "[1 - cosine falls like 1/alpha for both](tangent): [like "
         f"{ALPHA_MISS[0]:g}/alpha for the value](value-decay) and [like {ALPHA_MISS[1]:g}/alpha for the "
@@ -320,7 +320,7 @@ CLAIM = Claim(
         "the closed forms",
     ),
     hypotheses=(
-        "balanced sparse-token classification, one marked token of 10, theta = 5, first "
+        "balanced sparse-token classification, one informative token of 10, theta = 5, first "
         "step short, d -> infinity at fixed alpha"
     ),
     routes=(

@@ -342,7 +342,8 @@ CLAIM = Claim(
         f"{SHARE_BEFORE:g} of the sum of squares before training](before) and "
         f"[{SHARE_AFTER:g} afterwards](after).",
         f"[The risk ends at no more than {NEAR_FLOORS:g} times the floor that layer norm sets](near), [never "
-        f"below it](floor), and [the floor is {FLOOR_OVER_BAYES:g} times the Bayes risk here](over-bayes).",
+        f"below it](floor).",
+        f"[The floor is {FLOOR_OVER_BAYES:g} times the Bayes risk here](over-bayes).",
         "[The block cannot see a token's mean and length](blind).",
     ),
     headline="near",

@@ -377,8 +377,8 @@ CLAIM = Claim(
     title="Attention trained short dilutes when long; log L repairs",
     statement=(
         "[Trained on 16 tokens at s = 5.5, simplified attention has a risk of at most "
-        f"{SHORT_RISK:g}](short), but [{LONG_RISK:g} on 4096 tokens at the same inverse "
-        "temperature](long).",
+        f"{SHORT_RISK:g}](short).",
+        f"[At the same inverse temperature it is {LONG_RISK:g} on 4096 tokens](long).",
         "[The weight of the informative token is diluted along an exactly known curve, for the "
         "simplified predictor](curve-strong, curve-weak) and [for a layer-normed Transformer "
         "block](block-curve).",
@@ -400,7 +400,7 @@ CLAIM = Claim(
         "and s = 4; test lengths 16 to 4096"
     ),
     condition=(
-        "repair needs a token that can be told from L others, s^2/2 > log L, and "
+        "repair needs a token that can be distinguished from L others, s^2/2 > log L, and "
         "temperatures that stay below s"
     ),
     routes=(

@@ -36,7 +36,7 @@ from attnscope.claims.compare import Z, exact_count, stated, wilson, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.corpora.minilm import TokenStates
 from attnscope.corpora.sentences import SPLITS, Sentences
-from attnscope.corpora.stored import split_states, which_ran
+from attnscope.corpora.stored_states import split_states, which_ran
 from attnscope.corpora.text import bags_of_layer, deciding_token
 from attnscope.figures.figure import Figure, Heat, Mark, Panel, Points
 from attnscope_claims.beyond.probes import (
@@ -314,7 +314,7 @@ def _compare_paired(
     what: str, first: np.ndarray, second: np.ndarray, words: np.ndarray, key: str = ""
 ) -> Comparison:
     """Mean accuracies of two models on the same held-out sentences (layers, n), in standard errors
-    over the deciding words (n,).
+    over the informative words (n,).
 
     To the differences seen one word is added on which the two models differ throughout, so that the
     error is never zero.

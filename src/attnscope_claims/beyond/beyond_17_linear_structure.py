@@ -39,7 +39,7 @@ from attnscope.corpora.sentences import (
     UNKIND_ADJECTIVES,
     antonym_pairs,
 )
-from attnscope.corpora.stored import which_ran, word_states
+from attnscope.corpora.stored_states import which_ran, word_states
 from attnscope.figures.figure import Band, Figure, Line, Mark, Points
 from attnscope_claims.drawing import panel
 

@@ -223,11 +223,11 @@ def _figure(context: Context) -> Figure:
 
 CLAIM = Claim(
     id="beyond-19-sgd-follows-basins",
-    title="SGD learns meaning or position as its start's basin says",
+    title="SGD reaches the minimum in whose basin it starts",
     statement=(
         "[Where a semantic and a positional minimum coexist, SGD with small steps from the semantic "
-        "side of the basins' border ends semantic](flow, semantic-1, semantic-2, semantic-3), "
-        "[from the other side positional](flow, positional-1, positional-2, positional-3).",
+        "side of the basins' border ends semantic](flow, semantic-1, semantic-2, semantic-3).",
+        "[From the other side it ends positional](flow, positional-1, positional-2, positional-3).",
         f"[At w = .7, c = 1 and radius .3 the border is at angle {ANGLES[0]:g}](border).",
         "It is one curve in every dimension, since the gradient flow closes in two overlaps: "
         "[vectors in R^20 end on the same sides of it](vectors-semantic, vectors-positional).",

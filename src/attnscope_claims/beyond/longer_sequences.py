@@ -66,7 +66,7 @@ class Curves(NamedTuple):
 def scaled_with_length(
     model: SimplifiedAttention | TransformerBlock, hot: bool, length: int
 ) -> SimplifiedAttention | TransformerBlock:
-    """The trained model as it is used at that length."""
+    """The trained model with the inverse temperature for that length."""
     return replace(model, temperature=log(length) / log(L0)) if hot else model
 
 

@@ -12,7 +12,7 @@ noise^2.
 
 Digits (only where scikit-learn is installed): the sixteen 2 x 2 patches of an image, in place or
 with the grid of patches mirrored. Both have the same patches, so without positions each pair of
-images has identical attention features and is told apart with probability 1/2 exactly. With
+images has identical attention features and is distinguished with probability 1/2 exactly. With
 positions one head per place reads the patch there: the heads give back the image, and a linear
 classifier on them does what it does on pixels.
 
@@ -275,7 +275,8 @@ CLAIM = Claim(
         "[Attention is invariant to permutations of its tokens, also of (content, position) pairs]"
         "(permuted).",
         "[A label that depends on the order of the tokens cannot be predicted from contents alone]"
-        f"(blind): [the squared error stays at {BLIND_RISK:g}, the variance of the label](blind-mean).",
+        "(blind).",
+        f"[The squared error stays at {BLIND_RISK:g}, the variance of the label](blind-mean).",
         "[Two heads over (content, position) pairs recover the label at every length](seeing): "
         f"[the squared error is {SEEING_RISK:g}, the variance of the noise](seeing-mean).",
     ),

@@ -14,7 +14,7 @@ closed form:
 with V^L, C(L+4, 4) and C(L+3, 3) cells. Merging any two posterior atoms costs p_i p_j/(p_i+p_j)
 |post_i - post_j|^2 > 0 in summed Brier risk, so no coarser map is sufficient for all labels. For
 ONE label the law of y given X is enough and may be coarser: with topics 1 and 2 mirror images of
-each other and y telling topic 0 from the rest, the posterior has (L+1)(L+2)/2 atoms and the law of
+each other and y the indicator of topic 0, the posterior has (L+1)(L+2)/2 atoms and the law of
 y about half as many.
 
 Routes: closed forms and combinatorics, against enumeration of sequences (KL form of the
@@ -293,8 +293,8 @@ CLAIM = Claim(
     statement=(
         "[Tokens, counts and posterior carry the same information about the latent](information).",
         "The entropy falls from one to the next, [first by the order of the tokens](order), [then by "
-        f"the split of two proportional symbols](split), [each time by more than {DROP:g} nats]"
-        "(drops).",
+        "the split of two proportional symbols](split).",
+        f"[Each step is more than {DROP:g} nats](drops).",
         f"[Six tokens have {VALUES[0]} values, their counts {VALUES[1]} and the posterior "
         f"{VALUES[2]}](values).",
         "[Merging two values of the posterior costs p_i p_j/(p_i + p_j) |post_i - post_j|^2 in "

@@ -285,8 +285,8 @@ CLAIM = Claim(
         "mu_m/(mu_m + r)](cme-circle) [and softmax attention rho_m = mu_m/mu_0]"
         "(softmax-integral, softmax-circle).",
         f"[On the circle C = 1/rho_m](one-degree) depends on the degree, [{BY_DEGREE[1]:g} for "
-        f"degree 1 and {BY_DEGREE[2]:g} for degree 2 at bandwidth 1](by-degree), and on the "
-        f"bandwidth, [{BY_BANDWIDTH[0.05]:g} for degree 1 at bandwidth 0.05](by-bandwidth).",
+        f"degree 1 and {BY_DEGREE[2]:g} for degree 2 at bandwidth 1](by-degree).",
+        f"It depends on the bandwidth: [it is {BY_BANDWIDTH[0.05]:g} for degree 1 at bandwidth 0.05](by-bandwidth).",
         f"It depends on the dimension: [for linear functions at bandwidth 1 it is "
         f"{BY_DIMENSION[3]:g} in d = 3 and {BY_DIMENSION[8]:g} in d = 8](by-dimension).",
     ),

@@ -210,8 +210,8 @@ CLAIM = Claim(
         "[With bandwidth L^(-2/(d+3)) the error of softmax attention decreases in the number of "
         "tokens along an exactly known curve](curve-2, curve-3, curve-5).",
         f"[Its slope over L = 16 to 1024 is {SLOPES[2]:g}, {SLOPES[3]:g} and {SLOPES[5]:.2f} in "
-        "d = 2, 3 and 5](slopes); [the exponents -4/(d+3) are reached for far longer contexts]"
-        "(exponents).",
+        "d = 2, 3 and 5](slopes).",
+        "[The exponents -4/(d+3) are reached for far longer contexts](exponents).",
         "[With a fixed bandwidth the error falls only to (1 - rho_1)^2](fixed, law): [it stops at "
         f"{PLATEAU:g} for bandwidth 1/2 in d = 3](plateau).",
     ),

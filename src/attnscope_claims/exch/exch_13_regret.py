@@ -192,8 +192,8 @@ CLAIM = Claim(
     statement=(
         "[Predicting each token from the posterior over topics loses at most log|Z|/t per token "
         "against the best topic in hindsight](largest).",
-        "[The bound holds on every sequence of t tokens, not only on average](every), and [with "
-        "prior pi it is log(1/pi(z*))/t, where z* is the best topic](prior).",
+        "[The bound holds on every sequence of t tokens, not only on average](every).",
+        "[With prior pi it is log(1/pi(z*))/t, where z* is the best topic](prior).",
         f"[It can be tight: one sequence of seven tokens loses at least {ATTAINED_SHARE:g} of "
         "it](attained).",
         "[The largest regret follows from the counts of symbols by the chain rule](counts).",

@@ -182,7 +182,7 @@ def check(context: Context) -> Evidence:
     at = f"L = {TRAINED_AT} (1/h = {best.inverse_bandwidth:.2f})"
     tables = (
         Table("Trained 1/h", ("L", "1/h", "standard error"), rows),
-        Table(f"What the parameter of {at} loses", ("L", "as it is", "gain refitted"), lost),
+        Table(f"What the parameter of {at} loses", ("L", "unchanged", "gain refitted"), lost),
     )
     figure = _figure(inverse, gain, limit, elsewhere)
     return Evidence(comparisons, figure, notes, tables=tables)
@@ -302,8 +302,8 @@ CLAIM = Claim(
     statement=(
         "[Attention trained on contexts of L tokens finds a multiple of the identity as score "
         "matrix](off), [A = I/h_L](trace).",
-        f"[Its inverse bandwidth 1/h_L is within {LIMIT_DISTANCE:.0%} of its limit from L = 8 on](within), "
-        f"and [the limit is {LIMIT:g}](limit) because [the best bandwidth of long contexts "
+        f"[Its inverse bandwidth 1/h_L is within {LIMIT_DISTANCE:.0%} of its limit from L = 8 on](within).",
+        f"[The limit is {LIMIT:g}](limit) because [the best bandwidth of long contexts "
         "minimises V(h)/rho_1(h)^2, which does not involve L](long).",
         f"[The scores of L = 32 lose at most {LOST_SHARE:.2%} at L = 16 to 128 once the output gain is "
         "refitted](refitted).",

@@ -252,7 +252,8 @@ CLAIM = Claim(
         "[The tokens of single-location regression are exchangeable: the informative token is "
         "equally likely at every location](exchangeable).",
         "They are not part of any longer exchangeable sequence: [the indicators of two locations "
-        "have covariance -1/L^2](covariance), and [one more location would give their covariance "
+        "have covariance -1/L^2](covariance).",
+        "[One more location would give their covariance "
         "matrix the eigenvalue -1/L^2](extension).",
         "[The Bayes predictor is softmax attention over the posterior of the location](attention).",
         "[Its excess risk is 1 - E w_J](location, excess, mass).",

@@ -89,7 +89,7 @@ def fresh_risk(
     # tokens in an orthonormal basis of the four vectors' span
     basis, inner = np.linalg.qr(vectors.T)
     fields = rng.standard_normal((FRESH_BAGS, task.length, basis.shape[1])) @ inner
-    fields[:, 0] += task.signal * (task.key @ vectors.T)  # the deciding token, put first
+    fields[:, 0] += task.signal * (task.key @ vectors.T)  # the informative token, put first
     u, w = fields[..., 0], fields[..., 1]
     sig = softmax(u, axis=1) if normalised else 1 + u
     return float(np.mean((fields[:, 0, 3] - np.sum(sig * w, axis=1)) ** 2))

@@ -196,7 +196,8 @@ CLAIM = Claim(
     title="Without noise the value is found from a threshold on",
     statement=(
         "With labels free of noise, [below a threshold of bags per dimension message passing does not find the value]"
-        "(below), [above it does](above), and [the value it finds is exact](exact).",
+        "(below), [above it does](above).",
+        "[The value it finds is exact](exact).",
         f"[For strength 1 and five tokens the threshold is {THRESHOLD:g}]"
         "(threshold, drawn, bracket).",
         "[Above it the risk is the Bayes risk of strength alpha nu^2/(1 + alpha nu)](risk).",

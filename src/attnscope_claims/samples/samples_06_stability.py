@@ -198,11 +198,11 @@ def _figure(
 
 CLAIM = Claim(
     id="samples-06-stability",
-    title="Replica symmetry fails where its stability says so",
+    title="Replica symmetry fails where it is unstable",
     statement=(
         "[Fits on drawn bags meet the replica-symmetric residual of linear attention where the "
-        "spectral radius of its own replicon matrix is below 0.9](stable), and "
-        "[contradict it where not](contradict, coincide).",
+        "spectral radius of its own replicon matrix is below 0.9](stable).",
+        "[They contradict it where it is not](contradict, coincide).",
         f"[With ridge .1 the radius is {RADII[3]:g} at alpha = 2 and {RADII[4]:g} at 2.5](radius).",
         f"[There, near interpolation, the residual is about {TIMES[0]:g} and {TIMES[1]:g} "
         "times the predicted one](times).",

@@ -1,6 +1,6 @@
 """With the key known, ridge on the value alone follows one scalar equation.
 
-notation: nu = 5, L = 3, noise^2 = .1, ridge .1; alpha = n/d; s1, s2 the deciding token's weight and
+notation: nu = 5, L = 3, noise^2 = .1, ridge .1; alpha = n/d; s1, s2 the informative token's weight and
 the sum of squared weights.
 
     predicted   V = 1/(l + alpha E[s2/(1 + V s2)]) and what follows from it, by trapezoid sums

@@ -1,4 +1,4 @@
-"""The estimator stands near the Bayes-optimal learning curve.
+"""The estimator is close to the Bayes-optimal learning curve.
 
 notation: n = alpha d bags of L = 3 tokens, d = 100, strength nu = 5, noise^2 = .1. Risks are
 without the label noise.
@@ -207,7 +207,7 @@ def _figure(alphas: list[int], found: list[np.ndarray]) -> Figure:
 
 CLAIM = Claim(
     id="samples-08-estimator-near",
-    title="The estimator stands near the Bayes-optimal curve",
+    title="The estimator is close to the Bayes-optimal curve",
     statement=(
         "[SingleLocationRegressor, without knowing strength, noise or background, has "
         f"{RATIOS[4]:g} times the risk of message passing, which knows them, on the same n = 4 d "

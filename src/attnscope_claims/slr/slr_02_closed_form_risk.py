@@ -170,8 +170,8 @@ CLAIM = Claim(
     id="slr-02-closed-form-risk",
     title="The closed-form risk, by three routes",
     statement=(
-        "[The population risk of the erf predictor is an explicit function of the five overlaps "
-        "kappa, eta, theta, nu and rho, the inverse temperature, d, L and gamma](quadrature, vectors).",
+        "[The population risk of the erf predictor is an explicit function of the five overlaps, "
+        "the inverse temperature, d, L and gamma](quadrature, vectors).",
         f"[On random settings, on average {MEAN_DISTANCE:g} away from the manifold](away), [one-dimensional "
         f"quadrature gives the same risk to a relative {ROUNDOFF:g}](quadrature).",
         "[Monte Carlo gives it within its standard errors](projections, scores, vectors).",

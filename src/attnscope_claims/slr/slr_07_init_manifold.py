@@ -8,7 +8,7 @@ algorithm is a map of two numbers,
 
     f = -dR/dkappa = 2 gam^2 (lam s/S) erf'(a) (nu - erf(a/q)),     g = -dR/dnu = 2 gam^2 erf(a),
     kappa <- (kappa + alpha f (1 - kappa^2))/sqrt(1 + alpha^2 f^2 (1 - kappa^2)),
-        nu likewise with g,
+        nu in the same way with g,
 
 written out here and run beside the engines (route one). The limit is the closed-form risk at (k*,
 v*); the slowest direction needs 1/(alpha f) = 23,379 steps per factor e, so after the paper's

@@ -196,7 +196,7 @@ def _departure(task: SingleLocation, lam: float, alpha: float) -> float:
 
 CLAIM = Claim(
     id="slr-08-sphere-large-lambda",
-    title="At temperature 0.9 no run aligns: the oracle is a saddle",
+    title="At inverse temperature 0.9 the oracle is a saddle",
     statement=(
         f"[None of {RUNS} runs from uniform random starts at inverse temperature 0.9 recovers "
         "(k*, v*) in 120,000 steps](oracle).",

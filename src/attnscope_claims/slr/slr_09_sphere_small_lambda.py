@@ -161,7 +161,7 @@ def _extend_run(run: Trajectory) -> Trajectory:
 
 CLAIM = Claim(
     id="slr-09-sphere-small-lambda",
-    title="At temperature 0.1 half the runs end with roles swapped",
+    title="At inverse temperature 0.1 half the runs end role-swapped",
     statement=(
         "[About half of the runs from uniform random starts at inverse temperature 0.1 reach "
         "(k*, v*)](share).",

@@ -11,7 +11,7 @@ same at a quarter of it). End states are the closed-form stationary points at th
 steps only, afterwards in law. So the share is compared in law: how many runs have |eta| > |kappa|
 after 1000 steps, where the race is open, in the compiled engine and in NumPy with the closed-form
 gradient, from different starts; Z = 5 standard errors of the difference. After 8000 steps |eta| >
-|nu| tells where a run ends (compared with the end of 1000 runs), so the share is measured on 4000
+|nu| shows where a run ends (compared with the end of 1000 runs), so the share is measured on 4000
 more runs that stop there.
 """
 
@@ -42,7 +42,7 @@ from attnscope_claims.panels import (
 NAME = "init_sphere_schedule"
 DIGITS = 5e-5  # four decimals
 OPEN_STEPS = 1000  # steps after which the race is still open
-DECIDED_STEPS = 8000  # steps after which |eta| > |nu| tells where a run ends
+DECIDED_STEPS = 8000  # steps after which |eta| > |nu| shows where a run ends
 RACES = 4000  # runs that stop there
 # Stated: the share of starts that reach the oracle; the excess risks at the end at the oracle and at
 # the role-swapped minimum; how often all of thirty runs reach the oracle.
@@ -218,7 +218,7 @@ def _share_behind(overlaps: np.ndarray) -> float:
 
 CLAIM = Claim(
     id="slr-10-sphere-schedule",
-    title="Falling temperature: 95 % of starts reach the oracle",
+    title="Falling inverse temperature: 95 % reach the oracle",
     statement=(
         "[From uniform random starts, projected gradient descent with inverse temperature 1/(1 + "
         f"1e-4 t) recovers (k*, v*) for {100 * ORACLE_SHARE:.0f} % of the starts](share).",

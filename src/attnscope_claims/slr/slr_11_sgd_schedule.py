@@ -183,7 +183,7 @@ def _law(context: Context) -> Comparison:
 
 CLAIM = Claim(
     id="slr-11-sgd-schedule",
-    title="SGD with falling temperature reaches the oracle",
+    title="SGD with falling inverse temperature reaches the oracle",
     statement=(
         f"[All {RUNS} runs of SGD on the spheres with inverse temperature 2/(1 + 1e-4 t) reach "
         "(k*, v*) from uniform random starts](oracle).",

@@ -1,4 +1,4 @@
-"""Which limit a run from the spheres reaches: the oracle or the role-swapped minimum, foretold by
+"""Which limit a run from the spheres reaches: the oracle or the role-swapped minimum, predicted by
 the start for about 95 % of the runs.
 
 notation: e_1, e_2 the unstable directions of the saddle at orthogonal vectors, in (kappa, nu) and
@@ -256,22 +256,22 @@ def _directions(lam: float, h: float = 1e-6) -> tuple[np.ndarray, np.ndarray]:
 
 CLAIM = Claim(
     id="slr-12-which-limit",
-    title="Runs from the spheres: oracle or swapped, foretold",
+    title="The starting point predicts which minimum a run reaches",
     statement=(
         "[At inverse temperatures 0.02 and 0.1 every run of projected gradient descent from uniform "
-        "random starts reaches the oracle or the role-swapped minimum](settled-0, settled-1), "
-        "[about half each](half).",
+        "random starts reaches the oracle or the role-swapped minimum](settled-0, settled-1).",
+        "[About half of the runs reach each](half).",
         "[At the role-swapped minimum k = v*](eta-0, eta-1), and [v.k* = theta has a closed "
         "form](theta-0, theta-1).",
         "[The larger of the start's projections on the two unstable directions of the saddle at "
-        f"orthogonal vectors predicts which, for {100 * RULE_SHARES[0.02]:.0f} and "
+        f"orthogonal vectors predicts which one, for {100 * RULE_SHARES[0.02]:.0f} and "
         f"{100 * RULE_SHARES[0.1]:.0f} % of the starts](rule).",
     ),
     headline="rule",
     provenance=Provenance(
         "new here",
         ("A/open-start",),
-        "the rule that foretells the limit",
+        "the rule that predicts the limit",
     ),
     hypotheses="erf predictor, population gradient, d = 400, L = 10, temperatures 0.02 and 0.1",
     condition="the rule is first order in the overlaps; it errs for 4 to 6 % of the starts",

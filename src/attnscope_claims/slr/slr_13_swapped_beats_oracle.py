@@ -305,16 +305,17 @@ def _figure(
 
 CLAIM = Claim(
     id="slr-13-swapped-beats-oracle",
-    title="At small temperature the swapped minimum beats (k*, v*)",
+    title="The role-swapped minimum can lie below (k*, v*)",
     statement=(
         "[At d = 400 the erf predictor with key and value in exchanged roles, k = v* and "
         "v = theta k* + rest, has a lower risk than at (k*, v*) below inverse temperature "
-        f"{CROSSING:g}](crossing), [lower by {GAP:g} at 0.05](gap).",
+        f"{CROSSING:g}](crossing).",
+        f"[At 0.05 it is lower by {GAP:g}](gap).",
         f"[Its best risk over inverse temperatures is {RATIOS[0]:g} times the oracle's at d = 50 "
         f"and {RATIOS[-1]:g} times at d = 25600](ratio).",
         "[For large d it falls as 2 (L - 1 + gamma^4)/d](law), [the oracle's more slowly: as "
         f"d^({EXPONENT:g}) between d = 6400 and 25600](exponent).",
-        "[The swapped pair is the lowest stationary point at inverse temperature 0.05, so (k*, v*) "
+        "[At inverse temperature 0.05 the role-swapped pair is the lowest stationary point, so (k*, v*) "
         "is not the global minimiser of the population risk on the product of spheres](lowest).",
     ),
     headline="gap",

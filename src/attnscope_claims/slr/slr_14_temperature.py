@@ -86,7 +86,7 @@ CRITICAL_SIZES = (
 SHOWN_TASK = SingleLocation(dim=50, length=10)
 # softmax beyond 1 errs too rarely to be sampled
 TRIED_TEMPERATURES = {Erf: (0.03, 0.1, 0.3), Softmax: (0.2, 0.5, 1.0)}
-# likewise: beyond, errors are rare and sampled means skewed
+# beyond these, errors too are rare and sampled means skewed
 SIGMA_DIMS = (10, 20, 30)
 BAYES_DIMS = (5, 10)
 # Stated: the limit of the critical inverse temperature; the exponents of d of the best one between
@@ -366,7 +366,7 @@ def _figure(
 
 CLAIM = Claim(
     id="slr-14-temperature",
-    title="Temperature: best, critical, and by kind of weight",
+    title="Inverse temperature: best, critical, and by kind of weight",
     statement=(
         "[At (k*, v*) the erf predictor has a best inverse temperature](best).",
         "[It falls like "
@@ -374,8 +374,8 @@ CLAIM = Claim(
         f"25600 and as d^({BEST_EXPONENTS[1]:.2f}) at 1e10 to 1e12](best-exponent).",
         "[Above a critical inverse temperature (k*, v*) is a saddle](saddle).",
         "[The critical one is sqrt(4/(1 - del)^2 - 1)/2 with del = gamma^2 (L - 1)/(s^2 + "
-        "gamma^2)](critical, gradients), and [it tends to sqrt(3)/2 as d grows, for every "
-        "L](limit, limit-long).",
+        "gamma^2)](critical, gradients).",
+        "[It tends to sqrt(3)/2 as d grows, for every L](limit, limit-long).",
         "[At its best inverse temperature erf is polynomially close to the Bayes risk, as "
         f"d^({RISK_EXPONENT:g}) at d = 6400 to 25600](polynomial).",
         "[Softmax and the best componentwise sigma are exponentially close](exponential), [as "

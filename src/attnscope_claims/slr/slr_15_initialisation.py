@@ -13,7 +13,7 @@ exchanged and goes on (dynamics/loop.py).
 
 k0 = v0, one random direction: reached shares are compared between the compiled engine and NumPy
 with the closed-form gradient on other starts. That they are below those of independent starts is
-measured on more runs, which stop after 2500 steps: |nu| > |eta| then tells where a run ends (in all
+measured on more runs, which stop after 2500 steps: |nu| > |eta| then shows where a run ends (in all
 of 5000 runs that were looked at). Means in Z = 5 standard errors.
 """
 
@@ -43,7 +43,7 @@ ALPHA = 4e-3
 STEPS = 20_000
 EQUAL_RUNS = 1000  # runs with k0 = v0 by the compiled engine
 NUMPY_RUNS = 400  # ... and by NumPy
-DECIDED_STEPS = 2500  # steps after which |nu| > |eta| tells where a run ends
+DECIDED_STEPS = 2500  # steps after which |nu| > |eta| shows where a run ends
 SHARE_RUNS = 8000  # runs that stop there, from independent starts and with k0 = v0
 # Stated: labelled sequences for the moments; the shares of runs at the oracle from independent starts
 # and with k0 = v0, minus those from independent starts.

@@ -342,7 +342,8 @@ CLAIM = Claim(
         f"[So does the posterior of an ideal observer: {POSTERIORS[0]:g} at d = 5 and "
         f"{POSTERIORS[1]:g} at d = 20](posteriors, posterior).",
         f"[The share of the total weight at the true location grows from {SHARE_BEFORE:.2f}, about "
-        f"1/L](share-start, share-before), but [stays well below 1 at inverse temperature 0.1: "
+        f"1/L](share-start, share-before).",
+        f"[It stays well below 1 at inverse temperature 0.1: "
         f"{SHARE_AFTER:g} at d = 400](share-end).",
     ),
     headline="accuracies",

@@ -242,8 +242,8 @@ CLAIM = Claim(
     title="Predicted local rates and escape times are measured",
     statement=(
         "[On the manifold the distance to the oracle shrinks at the linear rate given by the "
-        "Hessian on the spheres](oracle-manifold): [at inverse temperature 0.1 it halves every "
-        f"{HALF_LIFE} steps](half-life).",
+        "Hessian on the spheres](oracle-manifold).",
+        f"[At inverse temperature 0.1 it halves every {HALF_LIFE} steps](half-life).",
         "[From starts off the manifold the rate is that of the Hessian near the oracle]"
         "(oracle-sphere) [and near the role-swapped minimum](swapped-sphere).",
         "[Runs leave the saddle at orthogonal vectors at the rate of its negative "

@@ -144,7 +144,7 @@ def excess_factor(n: float | np.ndarray) -> float | np.ndarray:
 
 
 def measured(signal: float, replicates: int, seed: list[int]) -> Measured:
-    """Regrets by n and passes, with least squares on the deciding tokens as control variate."""
+    """Regrets by n and passes, with least squares on the informative tokens as control variate."""
     rng = np.random.default_rng([*seed, 20])
     turns = [np.linalg.qr(rng.standard_normal((DIM, DIM)))[0] for _ in range(2)]
     mix = turns[0] * np.geomspace(*WIDTHS, DIM) @ turns[1]
