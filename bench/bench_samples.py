@@ -17,7 +17,7 @@ import numpy as np
 from table import heading, limit, seconds
 
 import attnscope as at
-from attnscope.numerics.integrals.location_channel import FINE, Positions, averages
+from attnscope.numerics.integrals.location_channel import FINE_RULE, Positions, averages
 
 TASK = at.SingleLocation.spiked(dim=1000, length=3, strength=5.0, noise=0.1**0.5)
 ALPHAS = np.geomspace(0.25, 8, 28)
@@ -32,7 +32,7 @@ def bars() -> None:
     for what, s, q, V, length in AVERAGES:
         positions = Positions.of_lengths(np.array([length]), np.ones(1))
         close = np.abs(
-            np.subtract(averages(s, q, V, positions), averages(s, q, V, positions, FINE))
+            np.subtract(averages(s, q, V, positions), averages(s, q, V, positions, FINE_RULE))
         )
         assert close.max() < 1e-7
         limit(f"averages, {what}", seconds(lambda: averages(s, q, V, positions)), 0.040)

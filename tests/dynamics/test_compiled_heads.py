@@ -229,7 +229,7 @@ def test_splitting_company_and_threads_do_not_change_a_bit(monkeypatch, case):
     assert all(np.array_equal(whole[name], parts[name]) for name in whole)
     alone = sgd.advance(sgd.start(start[:3], 3), lam)
     np.testing.assert_array_equal(alone["gram"], whole["gram"][:3])
-    monkeypatch.setattr(run_tiles, "WORTH_THREADS", 0.0)
+    monkeypatch.setattr(run_tiles, "THREADING_SECONDS", 0.0)
     monkeypatch.setattr(run_tiles.config, "NUMBA_NUM_THREADS", 3)
     np.testing.assert_array_equal(
         sgd.advance(sgd.start(start, 3), lam)["gram"], whole["gram"]

@@ -21,7 +21,8 @@ from attnscope.dynamics.engines.population_erf import ORDER, population_steps
 from attnscope.errors import AttnscopeError
 from attnscope.numerics.border.x64 import x64
 from attnscope.numerics.compiled import run_tiles as lanes
-from attnscope.numerics.compiled.fast_erf import FLAGS, erf_given_exp, exp_negative
+from attnscope.numerics.compiled.fast_erf import erf_given_exp, exp_negative
+from attnscope.numerics.compiled.numba_flags import FUSED_FLAGS
 from attnscope.theory.law import Law
 
 PAPER = Law(0.5**0.5, 200**0.5, 10)  # d = 400
@@ -182,7 +183,7 @@ def test_reference_trajectories(experiment):
 # ------------------------------------------------ special functions inside
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def _erf_and_exp(x, out):
     for i in range(x.size):
         out[0, i] = exp_negative(x[i] * x[i])
@@ -264,7 +265,7 @@ def test_a_run_does_not_depend_on_its_company(monkeypatch):
     for run in (0, 7, 15, 16, 44):
         alone = population_steps(start[:, run : run + 1], temperatures, 4e-3, PAPER)
         np.testing.assert_array_equal(alone[:, 0], together[:, run])
-    monkeypatch.setattr(lanes, "WORTH_THREADS", 0.0)
+    monkeypatch.setattr(lanes, "THREADING_SECONDS", 0.0)
     for threads in (1, 2, 3):
         monkeypatch.setattr(lanes.config, "NUMBA_NUM_THREADS", threads)
         np.testing.assert_array_equal(

@@ -22,7 +22,7 @@ from attnscope.dynamics.engines.sgd_erf import seed_generators, sgd_steps
 from attnscope.errors import AttnscopeError
 from attnscope.numerics.compiled import fast_normal
 from attnscope.numerics.compiled import run_tiles as lanes
-from attnscope.numerics.compiled.fast_erf import FLAGS
+from attnscope.numerics.compiled.numba_flags import FUSED_FLAGS
 from attnscope.numerics.compiled.run_tiles import LANES
 from attnscope.theory.law import Law
 
@@ -213,7 +213,7 @@ def test_small_steps_follow_the_population_gradient_on_average():
 # ------------------------------------------------ random numbers
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def _draw_normals(g, out):
     z = np.empty(2 * LANES)
     for t in range(out.shape[0]):
@@ -222,7 +222,7 @@ def _draw_normals(g, out):
             out[t, i] = z[i]
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def _draw_chi_squares(g, degrees, out):
     z = np.empty(2 * LANES)
     chi2 = np.empty(2 * LANES)
@@ -253,7 +253,7 @@ def test_bits_are_those_of_xoshiro256plusplus():
         s[0] ^= s[3]
         s[2] ^= t
         s[3] = rotate(s[3], 45)
-        assert int(fast_normal._bits(states, 3)) == expected
+        assert int(fast_normal._random_bits(states, 3)) == expected
 
 
 @pytest.fixture(scope="module")
@@ -360,7 +360,7 @@ def test_a_run_does_not_depend_on_its_company(monkeypatch, dim):
             start[:, run : run + 1], seeds[run : run + 1], lams, 1e-2, **setting
         )
         np.testing.assert_array_equal(alone[:, 0], together[:, run])
-    monkeypatch.setattr(lanes, "WORTH_THREADS", 0.0)
+    monkeypatch.setattr(lanes, "THREADING_SECONDS", 0.0)
     for threads in (1, 2, 3):
         monkeypatch.setattr(lanes.config, "NUMBA_NUM_THREADS", threads)
         np.testing.assert_array_equal(

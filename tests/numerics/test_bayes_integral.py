@@ -360,13 +360,13 @@ def refine(monkeypatch):
     """Finer outer step, longer range, other contour lengths and node counts,
     tighter interpolation.
     """
-    monkeypatch.setattr(bayes_integral, "STEP", 1 / 4)
-    monkeypatch.setattr(bayes_integral, "AGREE", 1e-13)
-    monkeypatch.setattr(bayes_integral, "SEARCH", 40.0)
-    monkeypatch.setattr(mellin, "AGREE", 1e-11)
-    monkeypatch.setattr(mellin, "FIRST", 17)
-    monkeypatch.setattr(mellin, "CUT", 39.0)
-    monkeypatch.setattr(piecewise, "TAIL", 3e-13)
+    monkeypatch.setattr(bayes_integral, "OUTER_STEP", 1 / 4)
+    monkeypatch.setattr(bayes_integral, "OUTER_AGREEMENT", 1e-13)
+    monkeypatch.setattr(bayes_integral, "SEARCH_DEPTH_NATS", 40.0)
+    monkeypatch.setattr(mellin, "TRAPEZOID_AGREEMENT", 1e-11)
+    monkeypatch.setattr(mellin, "FIRST_NODES", 17)
+    monkeypatch.setattr(mellin, "CUT_NATS", 39.0)
+    monkeypatch.setattr(piecewise, "COEFFICIENT_TAIL", 3e-13)
 
 
 def check_honesty(seed, settings, draw_pmf):
@@ -409,9 +409,9 @@ def test_contour_error_covers_refinement(monkeypatch):
         y = law.where_logit(-15) + (law.where_logit(40) - law.where_logit(-15)) * rng.random(
             20
         )
-        monkeypatch.setattr(mellin, "AGREE", 1e-4)
+        monkeypatch.setattr(mellin, "TRAPEZOID_AGREEMENT", 1e-4)
         coarse = law.transform(y, variance=law.relevant)
-        monkeypatch.setattr(mellin, "AGREE", 1e-10)
+        monkeypatch.setattr(mellin, "TRAPEZOID_AGREEMENT", 1e-10)
         fine = law.transform(y, variance=law.relevant)
         case = (dim, gamma, signal, law.relevant)
         assert np.all(np.abs(coarse.logit - fine.logit) <= coarse.error), case

@@ -9,18 +9,18 @@ import math
 import numpy as np
 import pytest
 from helpers.tolerances import LONG_SUM, SIX_DIGITS, SOLVED
+from stress.references import sample_curves
 
 import attnscope as at
 from attnscope.numerics.integrals.location_channel import (
-    COARSE,
-    FINE,
+    COARSE_RULE,
+    FINE_RULE,
     Positions,
     averages,
     located,
 )
-from attnscope.selftest.references import sample_curves
 
-FINEST = FINE._replace(table=0.04, score=0.16, label=(0.4, 0.1), output=0.1, narrow=20)
+FINEST = FINE_RULE._replace(table=0.04, score=0.16, label=(0.4, 0.1), output=0.1, narrow=20)
 
 
 def uniform(length):
@@ -44,7 +44,7 @@ SETTINGS = list(drawn_settings())
 def test_against_a_finer_rule(s2, q, V, length):
     """The bar is 1e-7; both rules keep 1e-9."""
     best = np.array(averages(math.sqrt(s2), q, V, uniform(length), FINEST))
-    for rule, kept in ((COARSE, 1e-9), (FINE, 1e-10)):
+    for rule, kept in ((COARSE_RULE, 1e-9), (FINE_RULE, 1e-10)):
         found = np.array(averages(math.sqrt(s2), q, V, uniform(length), rule))
         assert np.abs(found - best).max() < kept
 
@@ -75,7 +75,7 @@ def test_without_a_label_it_is_the_population_risk(strength, length):
     assert (
         abs(
             1
-            - located(math.sqrt(strength), uniform(length), FINE)
+            - located(math.sqrt(strength), uniform(length), FINE_RULE)
             - at.spiked_bayes_risk(strength, length).value
         )
         < LONG_SUM
@@ -98,7 +98,7 @@ def test_slopes_of_the_log_evidence(nu, q_k, q_v, D, positions):
 
     def psi(k, v):
         V = D + 1 - v
-        M = averages(math.sqrt(nu * k), v, V, positions, FINE).M
+        M = averages(math.sqrt(nu * k), v, V, positions, FINE_RULE).M
         return M - nu * k / 2 - math.log(2 * math.pi * V) / 2
 
     A, B, _ = averages(math.sqrt(nu * q_k), q_v, D + 1 - q_v, positions)

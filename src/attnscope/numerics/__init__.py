@@ -1,9 +1,9 @@
-"""The arithmetic under everything.
+"""Numerical building blocks that every other package may import.
 
-In reading order: `border/` (what comes in is checked, what goes out has an error), `integrals/`
+In reading order: `border/` (checks of arguments, estimates with an error), `integrals/`
 (one-dimensional rules and the integrals of the theory), `compiled/` (loops in machine code);
-`semidefinite` (roots of singular matrices), `subsets` (posteriors of random subsets). Imports
-nothing of the project but `errors`; every room may import it.
+`semidefinite` (roots of singular matrices), `subsets` (posteriors of random subsets). Of the
+project's own modules these import only helpers such as `errors`.
 """
 
 from attnscope.lazy_namespace import lazy_namespace

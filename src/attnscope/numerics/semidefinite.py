@@ -4,12 +4,12 @@
 
 Without the columns of vanishing w, A (n, q) holds the coordinates of the n vectors behind G in a
 frame of their span.
-Cholesky's factor fails at rank deficiency, as at k = v*; this one does not. Exact up to rounding of
-the eigenvalues, so inner products come back to about 1e-15 |G|.
+Cholesky's method fails for matrices of deficient rank, such as at k = v*; this root does not. It is
+exact up to rounding of the eigenvalues, so A A^T equals G to about 1e-15 |G|.
 
-Lower triangular factors are Cholesky's, which reproduce G to a few roundings as long as no pivot is
-one itself. Two nearly parallel vectors at distance t leave a pivot t^2 that is known to 2e-16 only,
-while what the direction between them carries, G_ij - sum_l A_il A_jl, is of order t: leaving the
+Lower triangular factors come from Cholesky's method, which reproduces G to a few roundings as long as
+no pivot is as small as a rounding. Two nearly parallel vectors at distance t leave a pivot t^2 that is known to 2e-16 only,
+while the component of other vectors along the direction between them, G_ij - sum_l A_il A_jl, is of order t: leaving the
 column out loses up to t, and dividing by the rounded pivot loses more. So A A^T is compared with G,
 and where it fails A is turned from the root above, R^T with A^T = Q R, which reproduces G to
 rounding whatever its rank.
@@ -25,14 +25,14 @@ import numpy as np
 
 __all__ = ["bartlett", "frame_of", "lower_factor", "missed", "semidefinite_root"]
 
-# share of the largest eigenvalue below which a direction is rounding of a dependent one: 50
-# roundings; inner products come back to as much
-DEPENDENT = 1e-14
-# squared distance to the span of earlier vectors, relative, below which Cholesky leaves a column
-# empty: 500 roundings, so that columns of what is left of dependent vectors are not noise
-PIVOT = 1e-13
-# rounding of A A^T per dimension, relative: half a rounding per product and sum, and as much of G
-ROUNDINGS = 4 * float(np.finfo(np.float64).eps)
+# share of the largest eigenvalue below which an eigenvector is treated as an artefact of rounding
+# linearly dependent vectors: 50 roundings; inner products are reproduced to the same accuracy
+DEPENDENT_EIGENVALUE_SHARE = 1e-14
+# relative squared distance to the span of the earlier vectors below which Cholesky's method leaves a
+# column empty: 500 roundings, so that no column consists of rounding noise
+EMPTY_COLUMN_PIVOT = 1e-13
+# relative rounding of A A^T per dimension: half a rounding per product and per sum, and the same for G
+GRAM_ROUNDING_PER_DIM = 4 * float(np.finfo(np.float64).eps)
 
 
 def semidefinite_root(matrix: np.ndarray) -> np.ndarray:
@@ -55,7 +55,7 @@ def lower_factor(matrix: np.ndarray) -> np.ndarray:
     True
     """
     out = _cholesky(matrix)
-    failed = missed(out, matrix) > ROUNDINGS * matrix.shape[1]
+    failed = missed(out, matrix) > GRAM_ROUNDING_PER_DIM * matrix.shape[1]
     if failed.any():
         out[failed] = _turned_root(matrix[failed])
     return out
@@ -64,11 +64,11 @@ def lower_factor(matrix: np.ndarray) -> np.ndarray:
 def missed(factor: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """(R,) largest |A A^T - matrix|_ij / sqrt(matrix_ii matrix_jj)."""
     away = np.abs(factor @ factor.swapaxes(1, 2) - matrix)
-    size = _sizes(matrix)
+    size = _vector_lengths(matrix)
     return (away / (size[:, :, None] * size[:, None, :])).max(axis=(1, 2), initial=0.0)
 
 
-def _sizes(matrix: np.ndarray) -> np.ndarray:
+def _vector_lengths(matrix: np.ndarray) -> np.ndarray:
     """(R, n) lengths of the vectors; 1 for the zero vector, whose row is 0."""
     size = np.sqrt(np.maximum(np.diagonal(matrix, axis1=1, axis2=2), 0.0))
     return np.where(size > 0, size, 1.0)
@@ -79,7 +79,7 @@ def _cholesky(matrix: np.ndarray) -> np.ndarray:
     out = np.zeros_like(matrix)
     for j in range(matrix.shape[1]):
         pivot = rest[:, j, j]
-        ok = pivot > PIVOT * matrix[:, j, j]
+        ok = pivot > EMPTY_COLUMN_PIVOT * matrix[:, j, j]
         root = np.sqrt(np.where(ok, pivot, 1.0))
         out[:, j:, j] = np.where(ok[:, None], rest[:, j:, j] / root[:, None], 0.0)
         rest = rest - out[:, :, j, None] * out[:, None, :, j]
@@ -88,7 +88,7 @@ def _cholesky(matrix: np.ndarray) -> np.ndarray:
 
 def _turned_root(matrix: np.ndarray) -> np.ndarray:
     """R^T of the root of the unit vectors' Gram matrix, rows back at their lengths."""
-    size = _sizes(matrix)
+    size = _vector_lengths(matrix)
     root = semidefinite_root(matrix / (size[:, :, None] * size[:, None, :]))
     upper = np.asarray(np.linalg.qr(root.swapaxes(1, 2), mode="r"))
     sign = np.where(np.diagonal(upper, axis1=1, axis2=2) < 0, -1.0, 1.0)
@@ -102,7 +102,7 @@ def frame_of(gram: np.ndarray) -> np.ndarray:
     (2, 1)
     """
     values, vectors = np.linalg.eigh(gram)
-    kept = values > DEPENDENT * values[-1]
+    kept = values > DEPENDENT_EIGENVALUE_SHARE * values[-1]
     return vectors[:, kept] * np.sqrt(values[kept])
 
 

@@ -1,5 +1,6 @@
-"""Posterior of a random subset from its items' likelihood ratios, by a forward and a backward pass:
-no subtraction, any scale.
+"""Posterior of a random subset from its items' likelihood ratios, by a forward and a backward pass.
+
+Nothing is subtracted, so ratios of any size keep their accuracy.
 
 notation: S a subset of {0..L-1} with P(S) = c_|S|, x_l = log r_l the log-likelihood ratio of item
 l, e_j elementary symmetric polynomials.
@@ -32,7 +33,9 @@ __all__ = [
 
 Array = np.ndarray
 
-OFTEN = 8  # items between two rescalings: sums grow at most by 2^8 r in between, r <= 1
+RESCALING_INTERVAL = (
+    8  # items between two rescalings: sums grow at most by 2^8 r in between, r <= 1
+)
 
 
 def log_subset_prior(count_probs: Array, length: int) -> Array:
@@ -50,9 +53,9 @@ def log_symmetric(log_ratios: Array, order: int) -> Array:
     """log e_m(r_1, ..., r_L), m = order >= 1, of every row of log r (n, L).
 
     Largest items first, in units of the m-th largest: the first m divide the sums (e <- e/r +
-    shifted e), the others are at most 1, so that plain numbers do where logarithms would cost ten
-    times as much. What underflows are short subsets that no smaller item could still complete to a
-    large product.
+    shifted e), the others are at most 1, so that plain numbers suffice where logarithms would cost ten
+    times as much. Only the products of short subsets underflow, and no smaller item could complete
+    those to a large product.
 
     >>> np.exp(log_symmetric(np.log([[1.0, 2.0, 3.0]]), 2)).round(12)
     array([11.])
@@ -70,7 +73,7 @@ def log_symmetric(log_ratios: Array, order: int) -> Array:
             e[:top] *= np.exp(-step)
             logs = logs + step
         e[1 : top + 1] += longer
-        if i % OFTEN == OFTEN - 1:
+        if i % RESCALING_INTERVAL == RESCALING_INTERVAL - 1:
             size = e.max(axis=0)
             e /= size
             logs = logs + np.log(size)
@@ -85,46 +88,50 @@ def log_inclusion(log_ratios: Array, log_prior: Array) -> tuple[Array, Array]:
     >>> np.exp(inside).round(6), np.exp(outside).round(6)  # pairs 12, 13, 23 with weights 2, 3, 6
     (array([[0.454545, 0.727273, 0.818182]]), array([[0.545455, 0.272727, 0.181818]]))
     """
-    forward = _forward(log_ratios, log_prior.size)
-    backward = _backward(log_ratios, log_prior)
+    forward = _forward_tables(log_ratios, log_prior.size)
+    backward = _backward_tables(log_ratios, log_prior)
     total = backward[0][:, :1]
-    inside = _joined(log_ratios, forward, backward, 1) - total
-    outside = _joined(0 * log_ratios, forward, backward, 0) - total
+    inside = _join_tables(log_ratios, forward, backward, 1) - total
+    outside = _join_tables(0 * log_ratios, forward, backward, 0) - total
     return np.minimum(inside, 0.0), np.minimum(outside, 0.0)  # above 0 by rounding only
 
 
 def log_weighted_inclusion(log_ratios: Array, log_prior: Array, weights: Array) -> Array:
     """log E[h_|S| 1{l in S} | X], (n, L), for h_j >= 0 = weights (sizes,)."""
-    forward = _forward(log_ratios, log_prior.size)
-    total = _backward(log_ratios, log_prior)[0][:, :1]
-    return _weighted(log_ratios, log_prior, weights, forward, total)
+    forward = _forward_tables(log_ratios, log_prior.size)
+    total = _backward_tables(log_ratios, log_prior)[0][:, :1]
+    return _log_weighted_sum(log_ratios, log_prior, weights, forward, total)
 
 
 def log_size_moments(
     log_ratios: Array, log_prior: Array, weights: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Both of log_inclusion, and log_weighted_inclusion of h and h^2, at half the price."""
-    forward = _forward(log_ratios, log_prior.size)
-    backward = _backward(log_ratios, log_prior)
+    """The two results of log_inclusion and log_weighted_inclusion of h and of h^2, at half the cost."""
+    forward = _forward_tables(log_ratios, log_prior.size)
+    backward = _backward_tables(log_ratios, log_prior)
     total = backward[0][:, :1]
-    inside = _joined(log_ratios, forward, backward, 1) - total
-    outside = _joined(0 * log_ratios, forward, backward, 0) - total
+    inside = _join_tables(log_ratios, forward, backward, 1) - total
+    outside = _join_tables(0 * log_ratios, forward, backward, 0) - total
     first, second = (
-        _weighted(log_ratios, log_prior, h, forward, total) for h in (weights, weights**2)
+        _log_weighted_sum(log_ratios, log_prior, h, forward, total)
+        for h in (weights, weights**2)
     )
     return np.minimum(inside, 0.0), np.minimum(outside, 0.0), first, second
 
 
-def _weighted(
+def _log_weighted_sum(
     log_ratios: Array, log_prior: Array, weights: Array, forward: list[Array], total: Array
 ) -> Array:
     with np.errstate(divide="ignore"):
         log_h = np.log(weights)
-    out = _joined(log_ratios, forward, _backward(log_ratios, log_prior + log_h), 1) - total
+    out = (
+        _join_tables(log_ratios, forward, _backward_tables(log_ratios, log_prior + log_h), 1)
+        - total
+    )
     return np.minimum(out, log_h.max())  # above it by rounding only
 
 
-def _forward(x: Array, sizes: int) -> list[Array]:
+def _forward_tables(x: Array, sizes: int) -> list[Array]:
     """log F_l for l = 0 .. L-1, each (n, sizes)."""
     F = np.full((len(x), sizes), -np.inf)
     F[:, 0] = 0.0
@@ -136,7 +143,7 @@ def _forward(x: Array, sizes: int) -> list[Array]:
     return out
 
 
-def _backward(x: Array, log_prior: Array) -> list[Array]:
+def _backward_tables(x: Array, log_prior: Array) -> list[Array]:
     """log G_l for l = 0 .. L, each (n, sizes)."""
     G = np.tile(log_prior, (len(x), 1))
     out = [G]
@@ -147,7 +154,7 @@ def _backward(x: Array, log_prior: Array) -> list[Array]:
     return out[::-1]
 
 
-def _joined(x: Array, forward: list[Array], backward: list[Array], shift: int) -> Array:
+def _join_tables(x: Array, forward: list[Array], backward: list[Array], shift: int) -> Array:
     """x_l + log sum_i F_l(i) G_{l+1}(i + shift), (n, L)."""
     columns = []
     for F, G in zip(forward, backward[1:]):

@@ -20,7 +20,8 @@ import math
 import numpy as np
 from numba import njit
 
-from attnscope.numerics.compiled.fast_erf import FLAGS, erf_given_exp, exp_negative
+from attnscope.numerics.compiled.fast_erf import erf_given_exp, exp_negative
+from attnscope.numerics.compiled.numba_flags import FUSED_FLAGS
 from attnscope.numerics.compiled.run_tiles import LANES
 
 __all__ = [
@@ -42,13 +43,13 @@ ERF_SLOPE = 2 / math.sqrt(math.pi)  # erf'(0)
 SUM, OUT, TOP = range(3)
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def block(row: int, column: int, columns: int) -> int:
     """Where the block of these (even) row and column begins."""
     return (row // 2 * (columns // 2) + column // 2) * 4 * LANES
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def to_blocks(
     out: Array, matrix: Array, rows: int, columns: int, width: int, lanes: int
 ) -> None:
@@ -61,7 +62,7 @@ def to_blocks(
                 to[i] = row[i]
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def from_blocks(out: Array, blocks: Array, rows: int, columns: int, lanes: int) -> None:
     """A matrix (rows, columns) from its blocks."""
     for a in range(rows):
@@ -72,7 +73,7 @@ def from_blocks(out: Array, blocks: Array, rows: int, columns: int, lanes: int) 
                 to[i] = row[i]
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def add_sequence(
     sums: Array,
     X: Array,
@@ -145,7 +146,7 @@ def add_sequence(
                 _outer(sums[block(h, m + f, n) :], c[l * m * LANES :], x, lanes)
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _weigh(c: Array, y: Array, m: int, length: int, lanes: int) -> None:
     """c of every token of a head times the factor."""
     for l in range(length):
@@ -155,7 +156,7 @@ def _weigh(c: Array, y: Array, m: int, length: int, lanes: int) -> None:
             own[LANES + i] *= y[i]
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _partial(c: Array, x: Array, a: Array, lam: float, first: bool, lanes: int) -> None:
     """Score lam u and value w of a token by two more coordinates."""
     for i in range(lanes):
@@ -165,7 +166,7 @@ def _partial(c: Array, x: Array, a: Array, lam: float, first: bool, lanes: int) 
         c[LANES + i] = w + a[2 * LANES + i] * x[i] + a[3 * LANES + i] * x[LANES + i]
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _score(
     c: Array, x: Array, a: Array, s: Array, lam: float, first: bool, lanes: int
 ) -> None:
@@ -181,7 +182,7 @@ def _score(
         s[TOP * LANES + i] = u if u > top else top
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _erf(c: Array, x: Array, a: Array, s: Array, lam: float, first: bool, lanes: int) -> None:
     """The same, then c of the token in place of score and value, and its share of T_h."""
     for i in range(lanes):
@@ -196,7 +197,7 @@ def _erf(c: Array, x: Array, a: Array, s: Array, lam: float, first: bool, lanes:
         s[OUT * LANES + i] += sigma * w
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _softmax(C: Array, s: Array, kind: int, h: int, m: int, length: int, lanes: int) -> None:
     """The exponential of every token of a head in place of its score, and T_h."""
     for i in range(lanes):
@@ -214,7 +215,7 @@ def _softmax(C: Array, s: Array, kind: int, h: int, m: int, length: int, lanes: 
         s[OUT * LANES + i] *= s[SUM * LANES + i]
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _weigh_softmax(
     C: Array, s: Array, y: Array, h: int, m: int, length: int, lam: float, lanes: int
 ) -> None:
@@ -229,7 +230,7 @@ def _weigh_softmax(
             c[LANES + i] = p
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _outer(to: Array, c: Array, x: Array, lanes: int) -> None:
     """Add the block c x^T."""
     for i in range(lanes):
@@ -241,7 +242,7 @@ def _outer(to: Array, c: Array, x: Array, lanes: int) -> None:
         to[3 * LANES + i] += second * x[LANES + i]
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _products(
     to: Array, c: Array, x: Array, width: int, begin: int, end: int, lanes: int
 ) -> None:
@@ -295,7 +296,7 @@ def _products(
         l += 1
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _squares(to: Array, c: Array, width: int, begin: int, end: int, lanes: int) -> None:
     """The same for the blocks c c^T, of which the entry above the diagonal is left out."""
     step = width * LANES

@@ -21,8 +21,9 @@ import math
 import numpy as np
 from numba import njit
 
-from attnscope.numerics.compiled.fast_erf import FLAGS, exp_negative
+from attnscope.numerics.compiled.fast_erf import exp_negative
 from attnscope.numerics.compiled.fast_normal import chi_square_pair, normals
+from attnscope.numerics.compiled.numba_flags import FUSED_FLAGS
 from attnscope.numerics.compiled.run_tiles import LANES
 from attnscope.numerics.compiled.tile_loop import give_tile, take_tile, through_tiles
 
@@ -60,7 +61,7 @@ def positional_steps(
     return moved[:2], generators
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def _advance(
     tiles: Array,
     seeds: Array,
@@ -97,13 +98,13 @@ def _advance(
         give_tile(x, g, tiles[tile], seeds[tile], lanes)
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _logistic(x: float) -> float:
     e = exp_negative(abs(x))
     return (1.0 if x >= 0.0 else e) / (1.0 + e)
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _sequence(x: Array, lanes: int) -> None:
     """Add the gradient of one sequence to the sums."""
     for i in range(lanes):
@@ -129,7 +130,7 @@ def _sequence(x: Array, lanes: int) -> None:
         x[OUT, i] += g1 * g1 + g2 * g2
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _move(x: Array, chi2: Array, alpha: float, lanes: int) -> None:
     """Step along the tangent and renormalise."""
     for i in range(lanes):

@@ -32,9 +32,9 @@ import numpy as np
 from numba import njit
 
 from attnscope.dynamics.engines.head_sums import add_sequence, from_blocks, to_blocks
-from attnscope.numerics.compiled.fast_erf import FLAGS
 from attnscope.numerics.compiled.fast_normal import normals
 from attnscope.numerics.compiled.lane_algebra import add_dot, cholesky, wishart
+from attnscope.numerics.compiled.numba_flags import FUSED_FLAGS
 from attnscope.numerics.compiled.run_tiles import LANES
 from attnscope.numerics.compiled.tile_loop import give_tile, take_tile, through_tiles
 
@@ -92,7 +92,7 @@ def heads_steps(
     return np.ascontiguousarray(moved.T).reshape(runs, n, n), generators
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def _advance(
     tiles: Array,
     seeds: Array,
@@ -158,7 +158,7 @@ def _advance(
         give_tile(G.reshape(n * n, LANES), g, tiles[tile], seeds[tile], lanes)
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def _spread(G: Array, n: int, lanes: int) -> None:
     """A run whose first number is NaN gets NaN everywhere."""
     for j in range(LANES, n * n * LANES, LANES):
@@ -166,7 +166,7 @@ def _spread(G: Array, n: int, lanes: int) -> None:
             G[j + i] += G[i] - G[i]
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _poison(G: Array, spoiled: Array, m: int, n: int, lanes: int) -> None:
     """A run with one number that is not finite gets NaN in its first column, which Cholesky takes
     everywhere.
@@ -183,7 +183,7 @@ def _poison(G: Array, spoiled: Array, m: int, n: int, lanes: int) -> None:
             row[i] += spoiled[i]
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def _draw(
     X: Array,
     R: Array,
@@ -219,7 +219,7 @@ def _draw(
                 y[i] += value[i] * x[i]
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def _background_beyond(
     inside: Array, S0: Array, L: Array, z: Array, g: Array, m: int, n: int, lanes: int
 ) -> None:
@@ -235,7 +235,7 @@ def _background_beyond(
                     to[i] += row[i] * z[i] + row[LANES + i] * z[LANES + i]
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def _move(
     G: Array,
     A: Array,

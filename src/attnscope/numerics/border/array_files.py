@@ -1,8 +1,8 @@
-"""Arrays from .npz files of strangers: read whole, or refused with a reason in words.
+"""Read arrays from untrusted .npz files, or explain why a file cannot be read.
 
-A member's header says shape and type before its numbers are read; together with the sizes in the
-archive's directory it shows what a file would take, so that one that promises more than there is,
-or more than fits, is refused before anything of its size is made. Nothing is ever unpickled.
+The header of a member gives shape and type before its numbers are read. Together with the sizes in
+the archive's directory it shows how much memory the file needs, so a file that declares more than it
+holds, or more than fits, is rejected before any array is allocated. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ import numpy as np
 
 __all__ = ["Header", "Unreadable", "array_headers", "memory", "parser_words", "read_arrays"]
 
-SHARE = (
-    8  # of memory that the arrays of one file may take: what is done with them takes the rest
-)
-SAID = 120  # characters of a parser's own words
+MEMORY_DIVISOR = 8  # the arrays of one file may take an eighth of the memory: working with them takes the rest
+PARSER_MESSAGE_CHARS = 120  # characters of a parser's own message
 
 
 class Unreadable(Exception):
@@ -46,7 +44,7 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     with open(path, "rb") as source:
         _refuse_endless(source)
         try:
-            _check(source)
+            _check_size_and_headers(source)
             source.seek(0)
             with np.load(source, allow_pickle=False) as file:
                 return {name: file[name] for name in file.files}
@@ -64,7 +62,7 @@ def array_headers(source: Any) -> dict[str, Header]:
     with zipfile.ZipFile(source) as archive:
         for info in archive.infolist():
             with archive.open(info) as file:
-                header = _header(file)
+                header = _read_header(file)
             size = math.prod(header.shape) * header.dtype.itemsize
             if min(header.shape, default=0) < 0 or size > info.file_size:
                 raise Unreadable(f"{info.filename[:40]}, which promises more than it holds")
@@ -72,7 +70,7 @@ def array_headers(source: Any) -> dict[str, Header]:
     return found
 
 
-def _header(file: IO[bytes]) -> Header:
+def _read_header(file: IO[bytes]) -> Header:
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
         shape, _, dtype = np.lib.format.read_array_header_1_0(file)
@@ -83,10 +81,10 @@ def _header(file: IO[bytes]) -> Header:
     return Header(shape, dtype)
 
 
-def _check(source: IO[bytes]) -> None:
+def _check_size_and_headers(source: IO[bytes]) -> None:
     with zipfile.ZipFile(source) as archive:
         size = sum(info.file_size for info in archive.infolist())
-    if size > memory() / SHARE:
+    if size > memory() / MEMORY_DIVISOR:
         raise Unreadable(f"{size / 2**30:.1f} GiB of arrays, more than fits into memory")
     array_headers(source)
 
@@ -98,7 +96,7 @@ def _refuse_endless(source: IO[bytes]) -> None:
 
 def parser_words(error: Exception) -> str:
     """What a parser says, in one short line."""
-    words = " ".join(str(error).split())[:SAID].rstrip(".")
+    words = " ".join(str(error).split())[:PARSER_MESSAGE_CHARS].rstrip(".")
     if "pickle" in words or "Python objects" in words:
         return "arrays of Python objects, which are never unpickled"
     return words or type(error).__name__

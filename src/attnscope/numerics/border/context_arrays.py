@@ -1,8 +1,7 @@
-"""Arrays with any leading axes whose context axis may be empty: no token yet is a case, not an
-error.
+"""Checks of arrays with any leading axes, whose context axis may be empty.
 
-`validation.array` fixes the number of axes and refuses empty arrays; tasks and operators on
-contexts need neither.
+`validation.array` fixes the number of axes and rejects empty arrays; tasks and operators on contexts
+allow any number of leading axes and a context without tokens.
 """
 
 from __future__ import annotations

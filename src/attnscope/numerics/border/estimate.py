@@ -15,22 +15,23 @@ import numpy as np
 from attnscope.errors import AttnscopeError
 from attnscope.html_tables import card, paragraph, table
 
-__all__ = ["Estimate", "estimate"]
+__all__ = ["SMALLEST_ERROR", "Estimate", "estimate"]
 
 NUMBER_FIELDS = ("value", "error", "excess", "log_excess")
+SMALLEST_ERROR = 5e-324  # the error of an excess that underflows to 0 is still not 0
 NOTEBOOK_ROWS = 20  # rows of an array in a notebook
 Number = Any  # a float for scalar overlaps, an array of their broadcast shape otherwise
 
 
 @dataclass(frozen=True, repr=False)
 class Estimate:
-    """A number, or an array, with an error that is never too small.
+    """A number, or an array, with its error.
 
     Attributes:
         value: the number.
-        error: absolute; what kind, `method` says.
+        error: the absolute error; `method` says whether it is a bound or a standard error.
         method: how it was computed.
-        excess: value - noise^2, kept apart: no digits are lost where it is small.
+        excess: value - noise^2, stored separately so that no digits are lost where it is small.
         log_excess: log(excess), also where excess underflows.
 
     >>> import attnscope as at
@@ -73,7 +74,7 @@ class Estimate:
         return float(np.asarray(self.value).reshape(()))
 
     def _repr_html_(self) -> str:
-        """A table: of a number its fields, of an array a row for each of its first entries."""
+        """A table: the fields of a number, or one row for each of the first entries of an array."""
         parts = [np.asarray(getattr(self, name)) for name in NUMBER_FIELDS]
         if parts[0].ndim == 0:
             fields = [[name, repr(float(x))] for name, x in zip(NUMBER_FIELDS, parts)]
@@ -95,7 +96,7 @@ def estimate(
     excess: object, error: object, method: str, noise: float = 0.0, log_excess: object = None
 ) -> Estimate:
     """Assemble an Estimate from the excess; scalars become floats,
-    and a non-finite result is refused in words.
+    a result that is not finite raises an error.
     """
     x = np.asarray(excess, dtype=np.float64)
     e = np.broadcast_to(np.asarray(error, dtype=np.float64), x.shape)

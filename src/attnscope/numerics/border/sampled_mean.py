@@ -1,15 +1,15 @@
-"""The mean of draws that cannot be negative, with an error that counts what the draws did not show.
+"""The mean of non-negative draws, with an error that allows for rare events that were not sampled.
 
 notation: x_1..x_n >= 0 the draws, m their mean, s^2 their variance, v_1 the largest of them, `most`
 what a draw can typically come to.
 
-Two sources, added as independent ones are:
+The error has two independent sources:
 
     seen    the draws have the mean and variance of n draws of the value c = sum x^2/sum x with
-            probability q = m/c and else 0. Its mean is known as a share is: c times the error of
+            probability q = m/c and else 0. Its mean is as uncertain as a share: c times the error of
             the share q (share_error), which is s/sqrt(n) where many draws matter and 3 c/n where
             none or one does; at least Student's widening of s/sqrt(n).
-    unseen  above v_1 lies a probability of at most NEVER_SEEN/n. It is continued to `most` by the
+    unseen  above v_1 lies a probability of at most UNSEEN_EVENT_COUNT/n. It is continued to `most` by the
             power law v^-alpha that the top of the sample shows (Hill's estimate of alpha, two of
             its standard errors smaller); alpha = 0 where the top is 0.
 
@@ -25,11 +25,11 @@ import numpy as np
 
 from attnscope.numerics.border.sampled_estimate import share_error, widened
 
-__all__ = ["NEVER_SEEN", "SIGMAS", "SampledMean", "tail_size", "unseen_above"]
+__all__ = ["ERROR_SIGMAS", "UNSEEN_EVENT_COUNT", "SampledMean", "tail_size", "unseen_above"]
 
 # an event of probability 14/n is missed by n draws with probability e^-14 = 8e-7
-NEVER_SEEN = 14.0
-SIGMAS = 5.0  # standard errors within which a sampled Estimate promises to be
+UNSEEN_EVENT_COUNT = 14.0
+ERROR_SIGMAS = 5.0  # standard errors within which the true value of a sampled Estimate lies
 
 
 class SampledMean:
@@ -56,7 +56,7 @@ class SampledMean:
         self.top = np.sort(np.partition(np.concatenate([self.top, x]), -kept)[-kept:])
 
     def error(self, most: float) -> float:
-        """One standard error, what was not seen included, of all n draws."""
+        """One standard error of the mean of all n draws, with the allowance for unseen events."""
         n = self.count
         mean = float(self.mean)
         variance = float(self.squares) / n
@@ -76,15 +76,15 @@ def tail_size(n: int) -> int:
 
 
 def unseen_above(top: np.ndarray, n: int, most: float) -> float:
-    """What draws above all of the sample may add to its mean, over SIGMAS; `top` (k+1,) are the
+    """What draws above all of the sample may add to its mean, over ERROR_SIGMAS; `top` (k+1,) are the
     largest draws, in order.
     """
     largest = float(top[-1])
-    missed = min(NEVER_SEEN / n, 1.0)
+    missed = min(UNSEEN_EVENT_COUNT / n, 1.0)
     if largest >= most:
         return 0.0
     if top[0] <= 0:
-        return missed * (most - largest) / SIGMAS
+        return missed * (most - largest) / ERROR_SIGMAS
     k = len(top) - 1
     mean_log = float(np.mean(np.log(top[1:] / top[0])))
     alpha = (1 - 2 / k**0.5) / max(mean_log, 1e-12) if k > 4 else 0.0
@@ -92,4 +92,4 @@ def unseen_above(top: np.ndarray, n: int, most: float) -> float:
     beyond = (
         growth if abs(1 - alpha) < 1e-9 else math.expm1((1 - alpha) * growth) / (1 - alpha)
     )
-    return missed * largest * beyond / SIGMAS
+    return missed * largest * beyond / ERROR_SIGMAS

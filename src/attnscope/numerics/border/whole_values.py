@@ -119,8 +119,8 @@ def missing_rows(values: Iterable[Any]) -> list[int]:
 
 
 def refuse_missing(values: Any, what: str, of: str, todo: str, each: str = "bag") -> None:
-    """Raise if one value for each bag (or row) was meant and some are traced, masked or missing: how many,
-    the first of them, and what to do. Lists are searched before NumPy makes NaN among words 'nan'.
+    """Raise if some values, one for each bag (or row), are traced, masked or missing: how many, the
+    first of them, and what to do. Lists are searched before NumPy turns NaN among words into 'nan'.
     """
     if isinstance(values, Mapping):
         values = list(values.values())

@@ -1,12 +1,12 @@
-"""float64 without touching the user's JAX configuration.
+"""Compute in float64 without changing the user's JAX configuration.
 
 JAX computes in float32 unless told otherwise, and the switch is global. Every public function that
 uses JAX opens the context below, which is local to the thread, converts its inputs inside it and
 returns NumPy arrays: a float64 JAX array that leaves the context would be downcast silently by the
 next operation. Inside the package that is `computed_x64`, which also works inside jax.jit.
 
-JAX has threads, which a forked process does not inherit: computing there would wait for ever for
-them. A process that was forked after JAX began is refused with the way out.
+JAX runs threads, which a forked process does not inherit: a computation there would wait for them
+for ever. A process that was forked after JAX had started gets an error that says what to do instead.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def x64() -> AbstractContextManager[None]:
 
 @contextmanager
 def computed_x64() -> Iterator[None]:
-    """`x64` for what is computed with plain numbers and returned as NumPy: at once also where the
-    caller is inside jax.jit, which would otherwise put the operations off.
+    """`x64` for computations with plain numbers that return NumPy arrays. They run at once even where
+    the caller is inside jax.jit, which would otherwise defer them.
     """
     needs("jax", "this computation")
     import jax

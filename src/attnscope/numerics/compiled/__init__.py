@@ -1,6 +1,6 @@
-"""Loops in machine code, and what they are made of.
+"""Loops compiled to machine code by numba, and the functions they share.
 
-In reading order: `run_tiles` (runs side by side in vector lanes), `tile_loop` (what loops over them
+In reading order: `numba_flags` (options of the compiler), `run_tiles` (runs side by side in vector lanes), `tile_loop` (what loops over them
 share), `fast_erf`, `fast_normal` (functions without branches), `lane_algebra` (small matrices of
 many runs), `data_pass` with `bag_losses` (one read of all tokens of all bags), `witness_pass`,
 `cosines`, `memory_scan` (linear memories and the Kalman filter), `softmax_prox` and `linear_prox`

@@ -12,10 +12,11 @@ import math
 import numpy as np
 from numba import njit
 
+from attnscope.numerics.compiled.numba_flags import REASSOCIATING_FLAGS
+
 __all__ = [
     "BERNOULLI",
     "CATEGORICAL",
-    "FLAGS",
     "GAUSSIAN",
     "mixture_loss",
     "normalise",
@@ -25,25 +26,20 @@ __all__ = [
 
 Array = np.ndarray
 
-Read = tuple[Array, Array, Array]  # u, w of a block, and the bias
-Told = tuple[float, int, float]  # label, family, variance
-Made = tuple[Array, Array, Array, Array]  # c, e, z, and room for a slope
+ScoresAndValues = tuple[Array, Array, Array]  # u, w of a block, and the bias
+LabelModel = tuple[float, int, float]  # label, family, variance
+Slopes = tuple[Array, Array, Array, Array]  # c, e, z, and an array for a slope
 
 # label models
 GAUSSIAN = 0
 BERNOULLI = 1
 CATEGORICAL = 2
-NOTHING = 40.0  # exp(-40) = 4e-18 beside a weight of 1 is below the rounding of float64
-# reassociation lets the dot products use vector registers; infinities and NaN keep their meaning
-FLAGS = {
-    "cache": True,
-    "error_model": "numpy",
-    "nogil": True,
-    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
-}
+NEGLIGIBLE_NATS = (
+    40.0  # exp(-40) = 4e-18 beside a weight of 1 is below the rounding of float64
+)
 
 
-@njit(**FLAGS)
+@njit(**REASSOCIATING_FLAGS)
 def _number_loss(label: float, w: float, family: int, variance: float) -> tuple[float, float]:
     """-log f(label | w) (constants dropped) and its derivative in w, for one output."""
     if family == GAUSSIAN:
@@ -54,7 +50,7 @@ def _number_loss(label: float, w: float, family: int, variance: float) -> tuple[
     return max(-t, 0.0) - math.log(s), -sign * ((1.0 - s) if t > 0 else s)
 
 
-@njit(**FLAGS)
+@njit(**REASSOCIATING_FLAGS)
 def _label_loss(label: float, w: Array, family: int, variance: float, slope: Array) -> float:
     """-log f(label | w) (constants dropped); its derivative in w goes to slope."""
     if family != CATEGORICAL:
@@ -73,7 +69,7 @@ def _label_loss(label: float, w: Array, family: int, variance: float, slope: Arr
     return top + math.log(total) - w[int(label)]
 
 
-@njit(**FLAGS)
+@njit(**REASSOCIATING_FLAGS)
 def normalise(u: Array, p: int, q: int) -> float:
     """u_l -> exp u_l / sum exp u over l = p .. q-1, in place; log sum exp u."""
     top = u[p]
@@ -82,7 +78,7 @@ def normalise(u: Array, p: int, q: int) -> float:
     total = 0.0
     for l in range(p, q):
         gap = u[l] - top
-        u[l] = math.exp(gap) if gap > -NOTHING else 0.0
+        u[l] = math.exp(gap) if gap > -NEGLIGIBLE_NATS else 0.0
         total += u[l]
     scale = 1.0 / total
     for l in range(p, q):
@@ -91,14 +87,16 @@ def normalise(u: Array, p: int, q: int) -> float:
 
 
 # Of the bag p .. q-1 of a block: fill c = d/du_l and e = d/dw_l, z = the slope in the bias; u and w
-# are used up. Positions instead of views of the bag, which would cost as much as the rest.
+# are overwritten. The functions take positions: views of the bag would cost as much as the rest.
 
 
-@njit(**FLAGS)
-def mixture_loss(read: Read, p: int, q: int, told: Told, made: Made) -> float:
+@njit(**REASSOCIATING_FLAGS)
+def mixture_loss(
+    read: ScoresAndValues, p: int, q: int, label_model: LabelModel, slopes: Slopes
+) -> float:
     u, w, bias = read
-    label, family, variance = told
-    c, e, z, _ = made
+    label, family, variance = label_model
+    c, e, z, _ = slopes
     m = bias.shape[0]
     z[:] = 0.0
     if m == 1:
@@ -119,11 +117,13 @@ def mixture_loss(read: Read, p: int, q: int, told: Told, made: Made) -> float:
     return loss
 
 
-@njit(**FLAGS)
-def _pooled_loss(read: Read, p: int, q: int, told: Told, z: Array, slope: Array) -> float:
+@njit(**REASSOCIATING_FLAGS)
+def _pooled_loss(
+    read: ScoresAndValues, p: int, q: int, label_model: LabelModel, z: Array, slope: Array
+) -> float:
     """The loss at z = b + sum_l u_l w_l; its derivative in z goes to slope."""
     u, w, bias = read
-    label, family, variance = told
+    label, family, variance = label_model
     z[:] = bias
     for l in range(p, q):
         for k in range(bias.shape[0]):
@@ -131,12 +131,14 @@ def _pooled_loss(read: Read, p: int, q: int, told: Told, z: Array, slope: Array)
     return _label_loss(label, z, family, variance, slope)
 
 
-@njit(**FLAGS)
-def softmax_loss(read: Read, p: int, q: int, told: Told, made: Made) -> float:
+@njit(**REASSOCIATING_FLAGS)
+def softmax_loss(
+    read: ScoresAndValues, p: int, q: int, label_model: LabelModel, slopes: Slopes
+) -> float:
     u, w, bias = read
-    c, e, z, slope = made
+    c, e, z, slope = slopes
     normalise(u, p, q)  # u is p_l now
-    loss = _pooled_loss(read, p, q, told, z, slope)
+    loss = _pooled_loss(read, p, q, label_model, z, slope)
     for l in range(p, q):
         c[l] = 0.0
         for k in range(bias.shape[0]):
@@ -146,13 +148,15 @@ def softmax_loss(read: Read, p: int, q: int, told: Told, made: Made) -> float:
     return loss
 
 
-@njit(**FLAGS)
-def sigmoid_loss(read: Read, p: int, q: int, told: Told, made: Made) -> float:
+@njit(**REASSOCIATING_FLAGS)
+def sigmoid_loss(
+    read: ScoresAndValues, p: int, q: int, label_model: LabelModel, slopes: Slopes
+) -> float:
     u, w, bias = read
-    c, e, z, slope = made
+    c, e, z, slope = slopes
     for l in range(p, q):  # u is s_l from here on; exp(700) is the largest that fits
         u[l] = 1.0 / (1.0 + math.exp(-u[l])) if u[l] > -700.0 else 0.0
-    loss = _pooled_loss(read, p, q, told, z, slope)
+    loss = _pooled_loss(read, p, q, label_model, z, slope)
     for l in range(p, q):
         c[l] = 0.0
         for k in range(bias.shape[0]):

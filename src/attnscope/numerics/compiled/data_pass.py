@@ -27,13 +27,13 @@ from numba import njit
 from attnscope.numerics.compiled.bag_losses import (
     BERNOULLI,
     CATEGORICAL,
-    FLAGS,
     GAUSSIAN,
     mixture_loss,
     normalise,
     sigmoid_loss,
     softmax_loss,
 )
+from attnscope.numerics.compiled.numba_flags import REASSOCIATING_FLAGS
 
 __all__ = [
     "BERNOULLI",
@@ -54,7 +54,7 @@ Array = np.ndarray
 MIXTURE = 0
 SOFTMAX = 1
 SIGMOID = 2
-CACHED = 2**18  # bytes of tokens in a block: half of a usual second-level cache
+BLOCK_BYTES = 2**18  # bytes of tokens in a block: half of a usual second-level cache
 
 
 def data_pass(
@@ -85,8 +85,8 @@ def data_pass(
     grad_gate = np.zeros_like(gate)
     grad_rows = np.zeros_like(rows)
     grad_bias = np.zeros_like(bias)
-    block = max(1, CACHED // (8 * len(gate)))
-    loss = _pass(
+    block = max(1, BLOCK_BYTES // (8 * len(gate)))
+    loss = _blockwise_pass(
         tokens,
         extra,
         given,
@@ -109,8 +109,8 @@ def data_pass(
     return loss, grad_gate, grad_rows.T, grad_bias
 
 
-@njit(**FLAGS)
-def _pass(
+@njit(**REASSOCIATING_FLAGS)
+def _blockwise_pass(
     tokens: Array,
     extra: Array,
     given: Array,
@@ -142,7 +142,7 @@ def _pass(
     z = np.empty(m)
     slope = np.empty(m)
     read = (u, w, bias)
-    made = (c, e, z, slope)
+    slopes = (c, e, z, slope)
     total, first = 0.0, 0
     while first < bags:
         last = first + 1  # the block is bags first .. last-1
@@ -151,7 +151,7 @@ def _pass(
         a = offsets[first]
         b = offsets[last]
         size = b - a
-        _products(tokens[a:b], gate, rows[0], given[a:b], u, w)
+        _score_and_value_products(tokens[a:b], gate, rows[0], given[a:b], u, w)
         if hidden.shape[0] > 0:
             u[:size] += np.dot(extra[a:b], hidden)
         for k in range(1, m):
@@ -159,13 +159,13 @@ def _pass(
         for i in range(first, last):
             p = offsets[i] - a
             q = offsets[i + 1] - a
-            told = (labels[i], family, variance)
+            label_model = (labels[i], family, variance)
             if combine == MIXTURE:
-                loss = mixture_loss(read, p, q, told, made)
+                loss = mixture_loss(read, p, q, label_model, slopes)
             elif combine == SOFTMAX:
-                loss = softmax_loss(read, p, q, told, made)
+                loss = softmax_loss(read, p, q, label_model, slopes)
             else:
-                loss = sigmoid_loss(read, p, q, told, made)
+                loss = sigmoid_loss(read, p, q, label_model, slopes)
             total += weight[i] * loss
             for k in range(m):
                 grad_bias[k] += weight[i] * z[k]
@@ -175,15 +175,17 @@ def _pass(
                     e[l, k] *= weight[i]
         if hidden.shape[0] > 0:
             grad_hidden += np.dot(c[:size], extra[a:b])
-        _accumulate(tokens[a:b], c, e[:, 0], grad_gate, grad_rows[0])
+        _add_weighted_tokens(tokens[a:b], c, e[:, 0], grad_gate, grad_rows[0])
         for k in range(1, m):
             grad_rows[k] += np.dot(np.ascontiguousarray(e[:size, k]), tokens[a:b])
         first = last
     return total
 
 
-@njit(**FLAGS)
-def _products(x: Array, gate: Array, row: Array, given: Array, u: Array, w: Array) -> None:
+@njit(**REASSOCIATING_FLAGS)
+def _score_and_value_products(
+    x: Array, gate: Array, row: Array, given: Array, u: Array, w: Array
+) -> None:
     """u_l = given_l + x_l.gate and w_l = x_l.row in one read, four tokens at a time:
     sums that do not wait for each other.
     """
@@ -225,8 +227,8 @@ def _products(x: Array, gate: Array, row: Array, given: Array, u: Array, w: Arra
             w[l, 0] += x[l, j] * row[j]
 
 
-@njit(**FLAGS)
-def _accumulate(x: Array, c: Array, e: Array, sum_c: Array, sum_e: Array) -> None:
+@njit(**REASSOCIATING_FLAGS)
+def _add_weighted_tokens(x: Array, c: Array, e: Array, sum_c: Array, sum_e: Array) -> None:
     """sum_c += sum_l c_l x_l and sum_e += sum_l e_l x_l in one read, four tokens at a time: fewer
     stores than a token at a time.
     """
@@ -254,7 +256,7 @@ def _accumulate(x: Array, c: Array, e: Array, sum_c: Array, sum_e: Array) -> Non
             sum_e[j] += e[l] * x[l, j]
 
 
-@njit(**FLAGS)
+@njit(**REASSOCIATING_FLAGS)
 def _bag_softmax(u: Array, offsets: Array) -> None:
     for i in range(offsets.shape[0] - 1):
         normalise(u, offsets[i], offsets[i + 1])

@@ -20,15 +20,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["FLAGS", "erf_given_exp", "exp_negative"]
+from attnscope.numerics.compiled.numba_flags import FUSED_FLAGS
 
-# numpy's division rule: the zero-division branch of the default one blocks vectorisation. contract:
-# fused multiply-add where the processor has it. No reassociation: it would break rounding by a
-# magic number.
-FLAGS = {"error_model": "numpy", "fastmath": {"contract"}, "cache": True, "nogil": True}
+__all__ = ["erf_given_exp", "exp_negative"]
 
 # e^{-700} is still a normal number, so its exponent bits can be written directly
-LARGEST = 700.0
+LARGEST_EXP_ARGUMENT = 700.0
 LOG2E = 1.4426950408889634
 # log 2 in two parts: n * LN2_HIGH is exact
 LN2_HIGH = 6.93147180369123816490e-01
@@ -70,14 +67,16 @@ D4 = 0.9085835859811914
 D5 = 0.25007106837103943
 D6 = 0.04107143213775388
 D7 = 0.0031620167710965257
-SPLIT = 0.5
-FAR = 26.0  # erfc(26) is below 1e-295; beyond, N and D only need to stay finite
+SERIES_BOUND = 0.5
+LARGEST_ERFC_ARGUMENT = (
+    26.0  # erfc(26) is below 1e-295; beyond, N and D only need to stay finite
+)
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def exp_negative(x: float) -> float:
     """e^{-x} for x >= 0 (x above 700 counts as 700)."""
-    x = x if x < LARGEST else LARGEST
+    x = x if x < LARGEST_EXP_ARGUMENT else LARGEST_EXP_ARGUMENT
     shifted = MAGIC - x * LOG2E
     n = shifted - MAGIC  # = -round(x / log 2)
     r = (-x - n * LN2_HIGH) - n * LN2_LOW
@@ -88,16 +87,16 @@ def exp_negative(x: float) -> float:
     return p * np.int64(bits).view(np.float64)  # times 2^n
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def erf_given_exp(x: float, e: float) -> float:
     """erf(x), given e = e^{-x^2}."""
     y = x * x
     small = P4 + y * (P5 + y * (P6 + y * (P7 + y * P8)))
     small = x * (P0 + y * (P1 + y * (P2 + y * (P3 + y * small))))
     z = abs(x)
-    z = z if z < FAR else FAR
+    z = z if z < LARGEST_ERFC_ARGUMENT else LARGEST_ERFC_ARGUMENT
     top = N0 + z * (N1 + z * (N2 + z * (N3 + z * (N4 + z * (N5 + z * N6)))))
     bottom = 1.0 + z * (D1 + z * (D2 + z * (D3 + z * (D4 + z * (D5 + z * (D6 + z * D7))))))
     large = 1.0 - e * (top / bottom)
     large = large if x > 0.0 else -large
-    return small if abs(x) < SPLIT else large
+    return small if abs(x) < SERIES_BOUND else large

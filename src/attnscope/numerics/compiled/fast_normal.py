@@ -23,7 +23,8 @@ import numpy as np
 from numba import njit
 
 from attnscope.errors import bad
-from attnscope.numerics.compiled.fast_erf import FLAGS, MAGIC
+from attnscope.numerics.compiled.fast_erf import MAGIC
+from attnscope.numerics.compiled.numba_flags import FUSED_FLAGS
 from attnscope.numerics.compiled.run_tiles import LANES
 
 __all__ = ["chi_square_pair", "log_positive", "normals", "seed_generators"]
@@ -77,13 +78,13 @@ def seed_generators(seed: int, runs: int, first: int = 0) -> np.ndarray:
     return x ^ (x >> np.uint64(31))
 
 
-@njit(forceinline=True, **FLAGS)
-def _rotate(x: np.uint64, k: int) -> np.uint64:
+@njit(forceinline=True, **FUSED_FLAGS)
+def _rotate_bits(x: np.uint64, k: int) -> np.uint64:
     return (x << np.uint64(k)) | (x >> np.uint64(64 - k))
 
 
-@njit(forceinline=True, **FLAGS)
-def _bits(g: Array, i: int) -> np.uint64:
+@njit(forceinline=True, **FUSED_FLAGS)
+def _random_bits(g: Array, i: int) -> np.uint64:
     """64 random bits; advances lane i of g (4 LANES,)."""
     s0 = g[i]
     s1 = g[LANES + i]
@@ -91,25 +92,25 @@ def _bits(g: Array, i: int) -> np.uint64:
     s3 = g[3 * LANES + i]
     s2 ^= s0
     s3 ^= s1
-    out = _rotate(s0 + (s3 ^ s1), 23) + s0
+    out = _rotate_bits(s0 + (s3 ^ s1), 23) + s0
     g[i], g[LANES + i] = s0 ^ s3, s1 ^ s2
-    g[2 * LANES + i], g[3 * LANES + i] = s2 ^ (s1 << np.uint64(17)), _rotate(s3, 45)
+    g[2 * LANES + i], g[3 * LANES + i] = s2 ^ (s1 << np.uint64(17)), _rotate_bits(s3, 45)
     return out
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _one_to_two(bits: np.uint64) -> float:
     """The upper 52 bits as a number in [1, 2)."""
     return np.uint64((bits >> np.uint64(12)) | ONE_BITS).view(np.float64)
 
 
-@njit(forceinline=True, **FLAGS)
-def _uniform(g: Array, i: int) -> float:
+@njit(forceinline=True, **FUSED_FLAGS)
+def _uniform_number(g: Array, i: int) -> float:
     """Uniform on the multiples of 2^-52 in (0, 1]."""
-    return 2.0 - _one_to_two(_bits(g, i))
+    return 2.0 - _one_to_two(_random_bits(g, i))
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def log_positive(x: float) -> float:
     """log x for a positive normal number, absolute error about 3e-16 (1 + |log x|)."""
     bits = np.float64(x).view(np.int64)
@@ -122,11 +123,11 @@ def log_positive(x: float) -> float:
     return (np.int64(exponent + MAGIC_BITS).view(np.float64) - MAGIC) * LN2 + f * p
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _normal_pair(g: Array, i: int) -> tuple[float, float]:
     """Two independent standard normals; advances lane i of g by two draws."""
-    radius = math.sqrt(-2.0 * log_positive(_uniform(g, i)))
-    bits = _bits(g, i)
+    radius = math.sqrt(-2.0 * log_positive(_uniform_number(g, i)))
+    bits = _random_bits(g, i)
     t = _one_to_two(bits) - 1.5
     y = t * t
     sine = t * (S0 + y * (S1 + y * (S2 + y * (S3 + y * (S4 + y * (S5 + y * S6))))))
@@ -137,7 +138,7 @@ def _normal_pair(g: Array, i: int) -> tuple[float, float]:
     return radius * first, radius * second
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def normals(z: Array, g: Array, lanes: int) -> None:
     """Fill z (2 LANES,) with standard normals, two per lane. Not inlined:
     it would be most of the code.
@@ -146,7 +147,7 @@ def normals(z: Array, g: Array, lanes: int) -> None:
         z[i], z[LANES + i] = _normal_pair(g, i)
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def _chi_square_of(normal: float, log_uniform: float, shape: float, spread: float) -> float:
     """A chi^2 of 2 (shape + 1/3) degrees of freedom, or -1: rejected."""
     v = 1.0 + spread * normal
@@ -156,16 +157,16 @@ def _chi_square_of(normal: float, log_uniform: float, shape: float, spread: floa
     return 2.0 * shape * cube if (log_uniform < bound) & (cube > 0.0) else -1.0
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def _chi_square_retry(g: Array, i: int, shape: float, spread: float) -> float:
     value = -1.0
     while value < 0.0:
         normal, _ = _normal_pair(g, i)
-        value = _chi_square_of(normal, log_positive(_uniform(g, i)), shape, spread)
+        value = _chi_square_of(normal, log_positive(_uniform_number(g, i)), shape, spread)
     return value
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def chi_square_pair(out: Array, z: Array, g: Array, degrees: int, lanes: int) -> None:
     """Fill out (2 LANES,) with chi^2 draws of `degrees` and `degrees - 1` degrees of freedom (<= 0
     gives 0).
@@ -182,7 +183,7 @@ def chi_square_pair(out: Array, z: Array, g: Array, degrees: int, lanes: int) ->
             normal = z[begin + i]
             if count >= 2:
                 out[begin + i] = _chi_square_of(
-                    normal, log_positive(_uniform(g, i)), shape, spread
+                    normal, log_positive(_uniform_number(g, i)), shape, spread
                 )
             else:  # the proposals need two or more
                 out[begin + i] = normal * normal if count == 1 else 0.0

@@ -12,20 +12,20 @@ import math
 import numpy as np
 from numba import njit
 
-from attnscope.numerics.compiled.fast_erf import FLAGS
 from attnscope.numerics.compiled.fast_normal import chi_square_pair, normals
+from attnscope.numerics.compiled.numba_flags import FUSED_FLAGS
 from attnscope.numerics.compiled.run_tiles import LANES
 
 __all__ = ["add_dot", "cholesky", "wishart"]
 
 Array = np.ndarray
 
-# squared pivot, relative, below which a row counts as dependent on those above: 50 roundings; rows
-# that come this close take inner products with a relative error of 1e-7 along
-PIVOT = 1e-14
+# relative squared pivot below which a row counts as dependent on those above: 50 roundings; rows that
+# are this close have inner products with a relative error of 1e-7
+DEPENDENT_ROW_PIVOT = 1e-14
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def add_dot(to: Array, x: Array, y: Array, n: int, sign: float, lanes: int) -> None:
     """to + sign times the inner product of two rows of n entries: six terms at a time, for a loop
     over lanes costs as much to begin, then two, then one.
@@ -53,7 +53,7 @@ def add_dot(to: Array, x: Array, y: Array, n: int, sign: float, lanes: int) -> N
             to[i] += sign * a[i] * b[i]
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def cholesky(A: Array, G: Array, n: int, lanes: int) -> None:
     """Lower factor A of G (n, n) >= 0, of which the lower triangle is read;
     a vanishing pivot leaves its column empty.
@@ -72,7 +72,7 @@ def cholesky(A: Array, G: Array, n: int, lanes: int) -> None:
             add_dot(to, A[a * width :], A[b * width :], b, -1.0, lanes)
         for i in range(lanes):
             # written so that NaN stays NaN
-            gone = corner[i] <= PIVOT * top[i]
+            gone = corner[i] <= DEPENDENT_ROW_PIVOT * top[i]
             corner[i] = 0.0 if gone else math.sqrt(corner[i])
         for a in range(b + 1, n):
             to = A[a * width + b * LANES :]
@@ -80,7 +80,7 @@ def cholesky(A: Array, G: Array, n: int, lanes: int) -> None:
                 to[i] = 0.0 if corner[i] == 0.0 else to[i] / corner[i]
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def wishart(
     W: Array,
     L: Array,

@@ -33,21 +33,22 @@ import math
 import numpy as np
 from numba import njit
 
+from attnscope.numerics.compiled.numba_flags import STRICT_FLAGS
+
 __all__ = ["linear_averages", "linear_response", "linear_root"]
 
 Array = np.ndarray
 
-FLAGS = {"cache": True, "error_model": "numpy", "nogil": True}
-STEPS = 200  # of a safeguarded Newton: 5 to 15 are usual, bisection alone would take 60
+SAFEGUARDED_NEWTON_STEPS = 200  # 5 to 15 are usual; bisection alone would take 60
 
 
-@njit(**FLAGS)
+@njit(**STRICT_FLAGS)
 def linear_root(plus: float, minus: float, y: float, kappa: float) -> float:
     """x in (-1, 1) with x/kappa + (kappa/2) [plus/(1-x)^2 - minus/(1+x)^2] = y."""
     low = -1.0
     high = 1.0
     x = 0.0
-    for _ in range(STEPS):
+    for _ in range(SAFEGUARDED_NEWTON_STEPS):
         a = 1.0 - x
         b = 1.0 + x
         value = x / kappa + 0.5 * kappa * (plus / (a * a) - minus / (b * b)) - y
@@ -66,8 +67,8 @@ def linear_root(plus: float, minus: float, y: float, kappa: float) -> float:
     return x
 
 
-@njit(**FLAGS)
-def _bag(
+@njit(**STRICT_FLAGS)
+def _bag_moments(
     g: Array, chi: Array, law: tuple[float, ...]
 ) -> tuple[float, float, float, float, float, float, float, float]:
     """p_1, z_1, y, |p|^2, |z|^2, p.z, mean.p, E[mean.z | the rest] of a bag, from its node.
@@ -93,11 +94,11 @@ def _bag(
     return p1, z1, y, p1 * p1 + length, norm_z, p1 * z1 + pz, mean_p, mean_z
 
 
-@njit(**FLAGS)
+@njit(**STRICT_FLAGS)
 def linear_averages(
     g: Array, chi: Array, groups: int, law: tuple[float, ...], out: Array
 ) -> None:
-    """Means over the nodes (`_bag`) of each group, node i in group i mod groups; out (groups, 7).
+    """Means over the nodes (`_bag_moments`) of each group, node i in group i mod groups; out (groups, 7).
 
     Columns: |g_u|^2, g_u1, xi.g_u, |g_w|^2, eta g_w1, zeta.g_w, rho^2, with g_u = rho w,
     g_w = rho s.
@@ -107,7 +108,7 @@ def linear_averages(
     kappa = math.sqrt(V * W)
     out[:] = 0.0
     for i in range(N):
-        p1, z1, y, P, Z, c, mean_p, mean_z = _bag(g[i], chi[i], law)
+        p1, z1, y, P, Z, c, mean_p, mean_z = _bag_moments(g[i], chi[i], law)
         both = P / V + Z / W
         cross = 2.0 * c / kappa
         x = linear_root(0.5 * (both + cross), 0.5 * (both - cross), y, kappa)
@@ -124,7 +125,7 @@ def linear_averages(
     out *= groups / N
 
 
-@njit(**FLAGS)
+@njit(**STRICT_FLAGS)
 def _frobenius(
     a: float, b: float, c: float, d: float, e: float, P: float, Q: float, R: float, L: float
 ) -> float:
@@ -135,7 +136,7 @@ def _frobenius(
     return total + 2.0 * (c * e + d * e) * Q * R
 
 
-@njit(**FLAGS)
+@njit(**STRICT_FLAGS)
 def linear_response(g: Array, chi: Array, law: tuple[float, ...], most: float) -> Array:
     """E |d(u, w)/d(o, z) - I|^2 by blocks, (2, 2): Frobenius norms of uu, uw, wu, ww. A bag counts
     for at most `most`, its blocks' sum uu + ww + 2 sqrt(uw wu).
@@ -147,7 +148,7 @@ def linear_response(g: Array, chi: Array, law: tuple[float, ...], most: float) -
     kappa = math.sqrt(V * W)
     total = np.zeros((2, 2))
     for i in range(N):
-        _, _, y, P, Z, c, _, _ = _bag(g[i], chi[i], law)
+        _, _, y, P, Z, c, _, _ = _bag_moments(g[i], chi[i], law)
         both = P / V + Z / W
         cross = 2.0 * c / kappa
         plus = 0.5 * (both + cross)

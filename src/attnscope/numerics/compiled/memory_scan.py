@@ -26,15 +26,17 @@ import math
 import numpy as np
 from numba import njit
 
-from attnscope.numerics.compiled.bag_losses import FLAGS
+from attnscope.numerics.compiled.numba_flags import REASSOCIATING_FLAGS
 
 __all__ = ["filtered", "filtered_traces", "growth_of", "read_back", "written"]
 
 Array = np.ndarray
-BUFFER = 1 << 16  # numbers of a block of keys: 512 KB, in the second cache
+KEY_BLOCK_ENTRIES = (
+    1 << 16
+)  # numbers in a block of keys: 512 KB, which fit in the second-level cache
 
 
-@njit(**FLAGS)
+@njit(**REASSOCIATING_FLAGS)
 def read_back(
     queries: Array,
     keys: Array,
@@ -49,7 +51,7 @@ def read_back(
     """
     contexts, many, d = queries.shape
     length = keys.shape[1]
-    block = min(max(BUFFER // d, 1), length)
+    block = min(max(KEY_BLOCK_ENTRIES // d, 1), length)
     squares = np.empty(block)
     weights = np.empty((many, length))
     kept = np.empty((many, d))
@@ -100,14 +102,14 @@ def read_back(
                 sizes[2, m] = most
             end = start
         for m in range(many):
-            _added(weights[m], values[c], out[c, m])
+            _add_weighted_values(weights[m], values[c], out[c, m])
             if sizes[1, m] > 0.0 and not sizes[2, m] <= growth * growth * sizes[1, m]:
                 growth = math.sqrt(sizes[2, m] / sizes[1, m])  # NaN too
     return growth
 
 
-@njit(**FLAGS)
-def _added(weights: Array, values: Array, out: Array) -> None:
+@njit(**REASSOCIATING_FLAGS)
+def _add_weighted_values(weights: Array, values: Array, out: Array) -> None:
     """out (d_v) + weights (at least n) @ values (n, d_v)."""
     n, columns = values.shape
     if columns == 1:
@@ -126,7 +128,7 @@ def _added(weights: Array, values: Array, out: Array) -> None:
         out[j] += total[j]
 
 
-@njit(**FLAGS)
+@njit(**REASSOCIATING_FLAGS)
 def written(
     queries: Array,
     keys: Array,
@@ -138,7 +140,7 @@ def written(
     out: Array,
 ) -> float:
     """Write the tokens of one context into state (d_v, d), given as zeros; out (L, d_v) is the
-    memory read at queries (L, d) after each token, where there are any.
+    memory read at queries (L, d) after each token, if there are queries.
 
     Returns a bound on the growth: the largest product of max(1, |1 - e |k|^2|) g over tokens in
     a row.
@@ -183,7 +185,7 @@ def written(
     return growth
 
 
-@njit(**FLAGS)
+@njit(**REASSOCIATING_FLAGS)
 def growth_of(keys: Array, step: Array, decay: Array, probe: Array) -> float:
     """How much the tokens of one context stretch a vector that nothing is written to; one that
     shrank starts anew at length 1, in its own direction.
@@ -210,8 +212,10 @@ def growth_of(keys: Array, step: Array, decay: Array, probe: Array) -> float:
     return growth
 
 
-@njit(**FLAGS)
-def _updated(P: Array, key: Array, u: Array, a: float, drift: float, s2: float) -> float:
+@njit(**REASSOCIATING_FLAGS)
+def _update_covariance(
+    P: Array, key: Array, u: Array, a: float, drift: float, s2: float
+) -> float:
     """P -> P' -> P of one token; u = P' k, and the variance k.u + s^2 of its value."""
     d = key.shape[0]
     for i in range(d):
@@ -231,7 +235,7 @@ def _updated(P: Array, key: Array, u: Array, a: float, drift: float, s2: float) 
     return total
 
 
-@njit(**FLAGS)
+@njit(**REASSOCIATING_FLAGS)
 def filtered(
     keys: Array, values: Array, a: float, prior: float, s2: float, mean: Array, P: Array
 ) -> float:
@@ -244,7 +248,7 @@ def filtered(
     drift = (1.0 - a) * (1.0 + a) * prior
     logs = 0.0
     for t in range(length):
-        total = _updated(P, keys[t], u, a, drift, s2)
+        total = _update_covariance(P, keys[t], u, a, drift, s2)
         logs -= 0.5 * columns * math.log(2.0 * math.pi * total)
         for j in range(columns):
             rest = values[t, j]
@@ -257,7 +261,7 @@ def filtered(
     return logs
 
 
-@njit(**FLAGS)
+@njit(**REASSOCIATING_FLAGS)
 def filtered_traces(keys: Array, a: float, prior: float, s2: float, traces: Array) -> None:
     """traces (n, L) of P after each token of keys (n, L, d), which is all that they decide."""
     n, length, d = keys.shape
@@ -269,7 +273,7 @@ def filtered_traces(keys: Array, a: float, prior: float, s2: float, traces: Arra
             for j in range(d):
                 P[i, j] = prior if i == j else 0.0
         for t in range(length):
-            _updated(P, keys[c, t], u, a, drift, s2)
+            _update_covariance(P, keys[c, t], u, a, drift, s2)
             traces[c, t] = 0.0
             for i in range(d):
                 traces[c, t] += P[i, i]

@@ -23,7 +23,9 @@ from numba import config
 __all__ = ["LANES", "from_tiles", "share", "to_tiles"]
 
 LANES = 16  # two AVX-512 or four AVX2 registers of float64
-WORTH_THREADS = 1e-3  # seconds of work: starting threads takes about a tenth of that
+THREADING_SECONDS = (
+    1e-3  # seconds of work from which threads pay: starting them takes about a tenth of that
+)
 
 
 def to_tiles(columns: np.ndarray) -> np.ndarray:
@@ -50,7 +52,7 @@ def share(work: Callable[[int, int], None], tiles: int, seconds: float) -> None:
     minutes. So `work` must write only into arrays that nobody reads after an exception, as those of
     `to_tiles`, which are copies.
     """
-    threads = min(config.NUMBA_NUM_THREADS, tiles) if seconds > WORTH_THREADS else 1
+    threads = min(config.NUMBA_NUM_THREADS, tiles) if seconds > THREADING_SECONDS else 1
     if threads == 1:
         return work(0, tiles)
     cuts = [tiles * i // threads for i in range(threads + 1)]

@@ -14,7 +14,7 @@ has the gradient (u - o)/V - rho h, h = s (w - s.w), and with p = z + 2 W rho s,
     phi'' = I/V + S p p^T S/(1 + W|s|^2) - rho^2 W S S - rho [diag h - h s^T - s h^T].
 
 Newton with phi'' where it is positive and decreases phi, else shifted towards I/V. phi need not be
-convex: the minimum is sought from L + 1 starts, u = o, "token l leads the leader by LEAD" and "all
+convex: the minimum is sought from L + 1 starts, u = o, "token l leads the leader by LEAD_NATS" and "all
 tokens equal", and the lowest is taken; the number of different minima met is returned. (Against 30
 random starts it missed none in 4000 bags with V up to 20; without the last start, 1 in 1000.) A
 common shift of o moves u alone, and a common shift of z is one of y, so callers may leave both out.
@@ -31,27 +31,28 @@ import math
 import numpy as np
 from numba import njit
 
+from attnscope.numerics.compiled.numba_flags import STRICT_FLAGS
+
 __all__ = ["softmax_averages", "softmax_minimum", "softmax_response"]
 
 Array = np.ndarray
 Law = tuple[float, ...]
 
-FLAGS = {"cache": True, "error_model": "numpy", "nogil": True}
 # a lead of 2.5 gives e^2.5 = 12 times the weight of the runner-up: inside the region in which that
 # token decides, where softmax still has slope
-LEAD = 2.5
-STEPS = 60  # Newton steps of one start: 5 to 12 are usual
-SHIFTS = (
+LEAD_NATS = 2.5
+NEWTON_STEPS = 60  # Newton steps of one start: 5 to 12 are usual
+SHIFT_DOUBLINGS = (
     40  # doublings of the shift before a step is given up: 2^40 is a gradient step of size 0
 )
-CONVERGED = 1e-11  # of a step in u, whose size is of order 1
-# a Newton step this short is within its square of the minimum: enough to tell minima apart
-NEAR = 1e-4
-APART = 1e-2  # minima nearer than this are one, found twice
+FINAL_STEP = 1e-11  # size of the last step in u, whose entries are of order 1
+# a Newton step this short is within its square of the minimum: enough to distinguish minima
+TRIAL_STEP = 1e-4
+DISTINCT_MINIMA_GAP = 1e-2  # two minima nearer than this are the same minimum, found twice
 
 
-@njit(**FLAGS)
-def _weights(u: Array, s: Array) -> None:
+@njit(**STRICT_FLAGS)
+def _softmax_weights(u: Array, s: Array) -> None:
     top = u[0]
     for l in range(1, u.size):
         top = max(top, u[l])
@@ -63,9 +64,9 @@ def _weights(u: Array, s: Array) -> None:
         s[l] /= total
 
 
-@njit(**FLAGS)
+@njit(**STRICT_FLAGS)
 def _phi(u: Array, o: Array, z: Array, y: float, V: float, W: float, s: Array) -> float:
-    _weights(u, s)
+    _softmax_weights(u, s)
     apart = 0.0
     read = 0.0
     norm = 0.0
@@ -76,8 +77,8 @@ def _phi(u: Array, o: Array, z: Array, y: float, V: float, W: float, s: Array) -
     return 0.5 * apart / V + 0.5 * (y - read) ** 2 / (1.0 + W * norm)
 
 
-@njit(**FLAGS)
-def _solved(H: Array, shift: float, b: Array, x: Array, C: Array) -> bool:
+@njit(**STRICT_FLAGS)
+def _solve_shifted(H: Array, shift: float, b: Array, x: Array, C: Array) -> bool:
     """(H + shift I) x = b by Cholesky; False where that is not positive."""
     n = b.size
     for i in range(n):
@@ -104,22 +105,22 @@ def _solved(H: Array, shift: float, b: Array, x: Array, C: Array) -> bool:
     return True
 
 
-@njit(**FLAGS)
-def _descend(
+@njit(**STRICT_FLAGS)
+def _newton_minimum(
     u: Array,
     o: Array,
     z: Array,
     y: float,
     V: float,
     W: float,
-    room: tuple[Array, ...],
+    work: tuple[Array, ...],
     enough: float,
 ) -> float:
     """Newton from u, in place, until a step is below `enough`; phi at its end."""
-    s, h, Sp, step, trial, grad, H, C = room
+    s, h, Sp, step, trial, grad, H, C = work
     L = u.size
     value = _phi(u, o, z, y, V, W, s)
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         read = 0.0
         norm = 0.0
         for l in range(L):
@@ -148,8 +149,8 @@ def _descend(
                 H[i, j] = a
         shift = 0.0
         moved = False
-        for _ in range(SHIFTS):
-            if _solved(H, shift, grad, step, C):
+        for _ in range(SHIFT_DOUBLINGS):
+            if _solve_shifted(H, shift, grad, step, C):
                 for l in range(L):
                     trial[l] = u[l] - step[l]
                 lower = _phi(trial, o, z, y, V, W, s)
@@ -158,7 +159,7 @@ def _descend(
                     break
             shift = 2.0 * shift if shift > 0.0 else 0.1 / V
         if not moved:
-            _weights(u, s)
+            _softmax_weights(u, s)
             break
         size = 0.0
         for l in range(L):
@@ -170,7 +171,7 @@ def _descend(
     return value
 
 
-@njit(**FLAGS)
+@njit(**STRICT_FLAGS)
 def softmax_minimum(
     o: Array,
     z: Array,
@@ -179,7 +180,7 @@ def softmax_minimum(
     W: float,
     best: Array,
     others: Array,
-    room: tuple[Array, ...],
+    work: tuple[Array, ...],
 ) -> int:
     """The lowest minimum goes to `best`; how many different ones were met. others: (L + 1, L)."""
     L = o.size
@@ -196,15 +197,15 @@ def softmax_minimum(
             u[l] = mean if start == L else o[l]
         if start < L and start != first:
             middle = 0.5 * (o[first] + o[start])
-            u[start] = middle + 0.5 * LEAD
-            u[first] = middle - 0.5 * LEAD
-        value = _descend(u, o, z, y, V, W, room, NEAR)
+            u[start] = middle + 0.5 * LEAD_NATS
+            u[first] = middle - 0.5 * LEAD_NATS
+        value = _newton_minimum(u, o, z, y, V, W, work, TRIAL_STEP)
         known = False
         for m in range(found):
             far = 0.0
             for l in range(L):
                 far = max(far, abs(others[m, l] - u[l]))
-            known = known or far < APART
+            known = known or far < DISTINCT_MINIMA_GAP
         if known:
             continue
         found += 1
@@ -212,20 +213,20 @@ def softmax_minimum(
             lowest = value
             for l in range(L):
                 best[l] = u[l]
-    _descend(best, o, z, y, V, W, room, CONVERGED)
+    _newton_minimum(best, o, z, y, V, W, work, FINAL_STEP)
     return found
 
 
-@njit(**FLAGS)
-def _room(L: int) -> tuple[Array, ...]:
+@njit(**STRICT_FLAGS)
+def _working_arrays(L: int) -> tuple[Array, ...]:
     """Working arrays of `softmax_minimum`."""
     a = np.empty((6, L))
     b = np.zeros((2, L, L))
     return a[0], a[1], a[2], a[3], a[4], a[5], b[0], b[1]
 
 
-@njit(**FLAGS)
-def _fields(
+@njit(**STRICT_FLAGS)
+def _node_scores(
     i: int, nodes: tuple[Array, Array, Array], basis: Array, law: Law, o: Array, z: Array
 ) -> float:
     """Scores and values of node i, up to what is common to all tokens, into o and z; its label."""
@@ -243,7 +244,7 @@ def _fields(
     return slope * z[0] / sz + sy * e[i]
 
 
-@njit(**FLAGS)
+@njit(**STRICT_FLAGS)
 def softmax_averages(
     nodes: tuple[Array, Array, Array],
     weight: Array,
@@ -266,7 +267,7 @@ def softmax_averages(
     L = basis.shape[0]
     lift, so, sz, _, _, V, W = law
     e = nodes[2]
-    room = _room(L)
+    work = _working_arrays(L)
     others = np.empty((L + 1, L))
     u = np.empty(L)
     o = np.empty(L)
@@ -274,9 +275,9 @@ def softmax_averages(
     s = np.empty(L)
     out[:] = 0.0
     for i in range(N):
-        y = _fields(i, nodes, basis, law, o, z)
-        count = softmax_minimum(o, z, y, V, W, u, others, room)
-        _weights(u, s)
+        y = _node_scores(i, nodes, basis, law, o, z)
+        count = softmax_minimum(o, z, y, V, W, u, others, work)
+        _softmax_weights(u, s)
         read = 0.0
         norm = 0.0
         square = 0.0
@@ -301,7 +302,7 @@ def softmax_averages(
         row[8] += share if count > 1 else 0.0
 
 
-@njit(**FLAGS)
+@njit(**STRICT_FLAGS)
 def softmax_response(
     nodes: tuple[Array, Array, Array], weight: Array, basis: Array, law: Law, most: float
 ) -> Array:
@@ -312,7 +313,7 @@ def softmax_response(
     L = basis.shape[0]
     V = law[5]
     W = law[6]
-    room = _room(L)
+    work = _working_arrays(L)
     others = np.empty((L + 1, L))
     u = np.empty(L)
     o = np.empty(L)
@@ -323,9 +324,9 @@ def softmax_response(
     one = np.empty((2, 2))
     total = np.zeros((2, 2))
     for i in range(N):
-        y = _fields(i, nodes, basis, law, o, z)
-        softmax_minimum(o, z, y, V, W, u, others, room)
-        _weights(u, s)
+        y = _node_scores(i, nodes, basis, law, o, z)
+        softmax_minimum(o, z, y, V, W, u, others, work)
+        _softmax_weights(u, s)
         read = 0.0
         norm = 0.0
         for l in range(L):

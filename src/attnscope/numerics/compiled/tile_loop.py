@@ -4,8 +4,8 @@ notation: a tile is (rows, LANES) numbers of LANES runs, a seed tile (4, LANES) 
 generators (run_tiles.py, fast_normal.py).
 
 A loop takes a tile into local arrays, advances it, and gives it back; `through_tiles` cuts columns
-of numbers (rows, runs) into tiles and shares them among threads. Nothing is computed here: bits are
-those of the loop.
+of numbers (rows, runs) into tiles and shares them among threads. Nothing is computed here, so the bits
+of a run depend on the loop alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from attnscope.numerics.compiled.fast_erf import FLAGS
+from attnscope.numerics.compiled.numba_flags import FUSED_FLAGS
 from attnscope.numerics.compiled.run_tiles import LANES, from_tiles, share, to_tiles
 
 __all__ = ["give_tile", "take_tile", "through_tiles"]
@@ -45,7 +45,7 @@ def through_tiles(
     return from_tiles(tiles, runs), np.ascontiguousarray(from_tiles(seeds, runs).T)
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def take_tile(x: Array, g: Array, tile: Array, seeds: Array, lanes: int) -> None:
     """Rows of the tile (rows, LANES) into the first rows of x, its generators into g (4 LANES,)."""
     for i in range(lanes):
@@ -55,7 +55,7 @@ def take_tile(x: Array, g: Array, tile: Array, seeds: Array, lanes: int) -> None
             g[j * LANES + i] = seeds[j, i]
 
 
-@njit(forceinline=True, **FLAGS)
+@njit(forceinline=True, **FUSED_FLAGS)
 def give_tile(x: Array, g: Array, tile: Array, seeds: Array, lanes: int) -> None:
     """The inverse of `take_tile`."""
     for i in range(lanes):

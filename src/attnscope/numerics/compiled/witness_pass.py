@@ -14,17 +14,17 @@ import math
 import numpy as np
 from numba import njit
 
-from attnscope.numerics.compiled.bag_losses import FLAGS
+from attnscope.numerics.compiled.numba_flags import REASSOCIATING_FLAGS
 
-__all__ = ["LEAST", "witness_pass"]
+__all__ = ["SMALLEST_EVIDENCE", "witness_pass"]
 
 Array = np.ndarray
 
-LEAST = 1e-300  # of S: its logarithm stays finite
-MOST = 700.0  # e^S beyond is no float64; 1/(e^S - 1) is 0 there
+SMALLEST_EVIDENCE = 1e-300  # smallest S, whose logarithm stays finite
+LARGEST_EVIDENCE = 700.0  # e^S overflows beyond this, where 1/(e^S - 1) is 0
 
 
-@njit(**FLAGS)
+@njit(**REASSOCIATING_FLAGS)
 def witness_pass(
     u: Array,
     offsets: Array,
@@ -48,10 +48,10 @@ def witness_pass(
             small = math.exp(-abs(o))
             evidence += max(o, 0.0) + math.log1p(small)
             each[l] = (1.0 if o > 0 else small) / (1.0 + small)
-        evidence = max(evidence, LEAST)
+        evidence = max(evidence, SMALLEST_EVIDENCE)
         if labels[i] == 1:
             total -= weight[i] * math.log(-math.expm1(-evidence))
-            raised = -weight[i] / math.expm1(min(evidence, MOST))
+            raised = -weight[i] / math.expm1(min(evidence, LARGEST_EVIDENCE))
         else:
             total += weight[i] * evidence
             raised = weight[i]

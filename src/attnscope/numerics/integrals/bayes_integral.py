@@ -16,7 +16,7 @@ such (pairs j != m by running sums from both ends, never as all pairs minus the 
 relative accuracy survives for risks like e^{-1e6}.
 
 The integral over tau = log t is a trapezoid rule. |phi(t e^{i a})| <= phi(t cos a) for |a| < pi/2
-gives, after optimising a, the RIGOROUS relative error (4 pi e/h) e^{-pi^2/h} at step h: 3.4e-11 at
+gives, after optimising a, the RIGOROUS_ERROR relative error (4 pi e/h) e^{-pi^2/h} at step h: 3.4e-11 at
 h = 11/32. Wider integrands start at a wider step and halve it until two steps agree.
 
 Exact: the formulas and that bound. Estimated: the contour errors (mellin), agreement of two steps
@@ -36,7 +36,7 @@ from scipy.special import expit, logsumexp
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.integrals.log_sums import coarsen, interleaved, log_pairs, log_spread
-from attnscope.numerics.integrals.mellin import ROUND, TokenLaw, Transform
+from attnscope.numerics.integrals.mellin import TERM_ROUNDING, TokenLaw, Transform
 from attnscope.numerics.integrals.piecewise import Piecewise
 
 __all__ = ["LogIntegral", "bayes_excess", "location_error"]
@@ -49,22 +49,24 @@ Evaluate = Callable[[Array], Transform]  # phi and its moments at a vector of y
 LARGEST_DIM = 1e12
 LARGEST_SIGNAL = 1e5
 LARGEST_GAMMA = 1e4
-# dyadic, so that the nodes k * STEP * 2**j are exact; the rigorous outer error is 3.4e-11 here
-STEP = 11 / 32
+# dyadic, so that the nodes k * OUTER_STEP * 2**j are exact; the rigorous outer error is 3.4e-11 here
+OUTER_STEP = 11 / 32
 # 1.01 covers 1/sin(h/2pi) for 2pi/h
-RIGOROUS = 1.01 * 4 * np.pi * np.e / STEP * np.exp(-(np.pi**2) / STEP)
-AGREE = 3e-10  # two outer steps that agree this well are accepted (above STEP)
+RIGOROUS_ERROR = 1.01 * 4 * np.pi * np.e / OUTER_STEP * np.exp(-(np.pi**2) / OUTER_STEP)
+OUTER_AGREEMENT = (
+    3e-10  # two outer steps that agree this well are accepted (above OUTER_STEP)
+)
 # the integrand is followed at least to e^-27 = 2e-12 of its peak; what lies beyond enters the error
 # ...
-DEPTH = 27.0
+BAYES_DEPTH_NATS = 27.0
 # ... with 5 nats to spare where the range is found from saddle-point values
-SEARCH = DEPTH + 5
+SEARCH_DEPTH_NATS = BAYES_DEPTH_NATS + 5
 # outer nodes are not doubled beyond this (the widest of 1500 random settings took 417)
-NODES = 20_000
-NEGLIGIBLE = -36.0  # log(1 - phi) below which phi is 1 to rounding
+MOST_OUTER_NODES = 20_000
+NEGLIGIBLE_LOG = -36.0  # log(1 - phi) below which phi is 1 to rounding
 # up to so many (node, probability) pairs phi is computed at each; beyond, interpolated
-DIRECT = 1200
-CELLS = 400_000  # (node, probability) pairs held in memory at a time
+DIRECT_PAIRS = 1200
+BLOCK_PAIRS = 400_000  # (node, probability) pairs held in memory at a time
 
 
 class LogIntegral(NamedTuple):
@@ -137,9 +139,9 @@ class _Integral:
         self._within_reach()
         # overflow in rows that do not matter; the result is checked
         with np.errstate(all="ignore"):
-            result = self._trapezoid(*self._range())
+            result = self._trapezoid(*self._integrand_range())
         if not (np.isfinite(result.log_value) and result.relative_error < 0.5):
-            raise self._refusal("rounding leaves no digit of it")
+            raise self._out_of_reach("rounding leaves no digit of it")
         return result
 
     def _within_reach(self) -> None:
@@ -156,7 +158,7 @@ class _Integral:
                 self.gamma,
             )
 
-    def _refusal(self, why: str) -> AttnscopeError:
+    def _out_of_reach(self, why: str) -> AttnscopeError:
         got = (
             f"dim={self.dim}, gamma={self.gamma:g}, signal={self.signal:g}, "
             f"length={self.length:g} where {why}"
@@ -174,8 +176,8 @@ class _Integral:
 
     def _trapezoid(self, low: float, high: float, deviation: float) -> LogIntegral:
         """Trapezoid sums at h, h/2, ... until two agree or the rigorous bound holds."""
-        h = STEP * 2.0 ** max(0.0, np.floor(np.log2(0.5 * deviation / STEP)))
-        nodes, sources, values, errors = self._first(low, high, h)
+        h = OUTER_STEP * 2.0 ** max(0.0, np.floor(np.log2(0.5 * deviation / OUTER_STEP)))
+        nodes, sources, values, errors = self._first_nodes(low, high, h)
         while True:
             total = logsumexp(values) + np.log(h)
             change = abs(
@@ -183,7 +185,11 @@ class _Integral:
             )
             # halving cannot do better than the evaluation of phi
             noise = np.exp(values + np.log(h) - total) @ errors
-            if h <= STEP or not change >= max(AGREE, noise) or nodes.size > NODES:
+            if (
+                h <= OUTER_STEP
+                or not change >= max(OUTER_AGREEMENT, noise)
+                or nodes.size > MOST_OUTER_NODES
+            ):
                 break
             between = nodes[:-1] + 0.5 * h
             more, more_errors = self._integrand(between, sources)
@@ -191,24 +197,24 @@ class _Integral:
             values = interleaved(values, more)
             errors = interleaved(errors, more_errors)
             h *= 0.5
-        outer = min(change, RIGOROUS) if h <= STEP else change
-        return self._assemble(values, errors, total, h, outer)
+        outer = min(change, RIGOROUS_ERROR) if h <= OUTER_STEP else change
+        return self._log_integral(values, errors, total, h, outer)
 
-    def _first(
+    def _first_nodes(
         self, low: float, high: float, h: float
     ) -> tuple[Array, tuple[Evaluate, Evaluate | None], Array, Array]:
         """Nodes k h with their sources, values and errors;
-        an end that is not DEPTH nats down is moved out (rarely needed).
+        an end that is not BAYES_DEPTH_NATS nats down is moved out (rarely needed).
         """
         for _ in range(20):
             first = np.floor(low / h)
             last = np.ceil(high / h)
-            if not last - first < NODES:
-                raise self._refusal("its integrand is too wide for its finest structure")
+            if not last - first < MOST_OUTER_NODES:
+                raise self._out_of_reach("its integrand is too wide for its finest structure")
             nodes = h * np.arange(first, last + 1)
-            sources = self._sources(nodes)
+            sources = self._transform_sources(nodes)
             values, errors = self._integrand(nodes, sources)
-            high_ends = values[[0, -1]] > np.max(values) - DEPTH
+            high_ends = values[[0, -1]] > np.max(values) - BAYES_DEPTH_NATS
             if not high_ends.any():
                 break
             low, high = (
@@ -217,7 +223,7 @@ class _Integral:
             )
         return nodes, sources, values, errors
 
-    def _assemble(
+    def _log_integral(
         self, values: Array, errors: Array, total: float, h: float, outer: float
     ) -> LogIntegral:
         share = np.exp(values + np.log(h) - total)
@@ -226,7 +232,7 @@ class _Integral:
         )  # log-concave: at least geometric beyond
         ends = share[[0, -1]] @ (1 / np.expm1(falls))
         shift = self.dim * np.log(self.gamma)
-        rounding = ROUND * (4 + abs(total) + abs(shift))
+        rounding = TERM_ROUNDING * (4 + abs(total) + abs(shift))
         return LogIntegral(
             float(total + shift), float(outer + ends + share @ errors + rounding)
         )
@@ -238,22 +244,24 @@ class _Integral:
         in blocks of bounded memory.
         """
         blocks = np.array_split(
-            nodes, min(nodes.size, -(-nodes.size * self.lam.size // CELLS))
+            nodes, min(nodes.size, -(-nodes.size * self.lam.size // BLOCK_PAIRS))
         )
-        values, errors = zip(*(self._block(block, sources) for block in blocks), strict=True)
+        values, errors = zip(
+            *(self._integrand_block(block, sources) for block in blocks), strict=True
+        )
         return np.concatenate(values), np.concatenate(errors)
 
-    def _block(
+    def _integrand_block(
         self, y: Array, sources: tuple[Evaluate, Evaluate | None]
     ) -> tuple[Array, Array]:
         at = y[:, None] + self.lam
-        one, log_one = _at(sources[0], at)
+        one, log_one = _transform_at(sources[0], at)
         error = (
             2 * expit(one.logit) * one.error + (self.constant == 0) * one.moment_error
         ).max(1)
         log_zero = np.zeros_like(log_one)
         if sources[1]:
-            zero, log_zero = _at(sources[1], at)
+            zero, log_zero = _transform_at(sources[1], at)
             error += (expit(zero.logit) * zero.error) @ self.n
         weight = np.log(self.constant + self.across * one.ratio + self.along * one.variance)
         each = self.lam + log_one - log_zero
@@ -267,21 +275,21 @@ class _Integral:
     # ---- where phi comes from
     # ------------------------------------------------------------------------------
 
-    def _sources(self, nodes: Array) -> tuple[Evaluate, Evaluate | None]:
+    def _transform_sources(self, nodes: Array) -> tuple[Evaluate, Evaluate | None]:
         """phi_1 and phi_0 (not needed for two positions),
         computed at each argument or interpolated when there are many.
         """
         # log(1 - phi_0) below which phi_0^L is 1 to rounding
-        silent = NEGLIGIBLE - np.log(self.length)
-        one: Evaluate = lambda y: self.relevant.transform(y, self.along > 0, NEGLIGIBLE)
+        silent = NEGLIGIBLE_LOG - np.log(self.length)
+        one: Evaluate = lambda y: self.relevant.transform(y, self.along > 0, NEGLIGIBLE_LOG)
         zero: Evaluate = lambda y: self.background.transform(y, False, silent)
-        if nodes.size * self.lam.size > DIRECT:
+        if nodes.size * self.lam.size > DIRECT_PAIRS:
             low = nodes[0] + self.lam[-1]
             high = nodes[-1] + self.lam[0]
             one = Piecewise(
                 self.relevant,
                 self.along > 0,
-                max(low, self.relevant.where_logit(NEGLIGIBLE)),
+                max(low, self.relevant.where_logit(NEGLIGIBLE_LOG)),
                 high,
             )
             zero = Piecewise(
@@ -292,8 +300,8 @@ class _Integral:
     # ---- the range of the outer integral
     # -------------------------------------------------------------------
 
-    def _range(self) -> tuple[float, float, float]:
-        """Ends of the integrand (SEARCH nats below its peak) and its standard deviation, from
+    def _integrand_range(self) -> tuple[float, float, float]:
+        """Ends of the integrand (SEARCH_DEPTH_NATS nats below its peak) and its standard deviation, from
         saddle-point values.
 
         Each pair's integrand is log-concave in y. If all probabilities were pi its peak would be at
@@ -304,33 +312,33 @@ class _Integral:
         lam, n = coarsen(self.lam, self.n)
         grid = np.sort(tables)
         if lam.size > 1:
-            peak = self._zoom(grid, np.zeros(1), np.array([self.length]))
+            peak = self._zoomed_grid(grid, np.zeros(1), np.array([self.length]))
             middle = peak[0][np.argmax(peak[1])]
             inner = np.linspace(
                 middle - lam[0] - 2, middle - lam[-1] + 2, int(lam[0] - lam[-1]) + 8
             )
             grid = np.sort(np.concatenate([tables - lam[0], tables - lam[-1], inner]))
-        grid, values = self._zoom(grid, lam, n)
+        grid, values = self._zoomed_grid(grid, lam, n)
         share = np.exp(values - logsumexp(values))
         mean = share @ grid
         return grid[0], grid[-1], float(np.sqrt(share @ (grid - mean) ** 2))
 
-    def _zoom(self, grid: Array, lam: Array, n: Array) -> tuple[Array, Array]:
-        """Shrink the grid to where the integrand is within SEARCH nats of its peak."""
+    def _zoomed_grid(self, grid: Array, lam: Array, n: Array) -> tuple[Array, Array]:
+        """Shrink the grid to where the integrand is within SEARCH_DEPTH_NATS nats of its peak."""
         for _ in range(60):
-            values = self._rough(grid, lam, n)
-            seen = np.flatnonzero(values > np.max(values) - SEARCH)
+            values = self._saddle_integrand(grid, lam, n)
+            seen = np.flatnonzero(values > np.max(values) - SEARCH_DEPTH_NATS)
             if not seen.size:
-                raise self._refusal("it overflows")
+                raise self._out_of_reach("it overflows")
             low = grid[max(seen[0] - 1, 0)]
             high = grid[min(seen[-1] + 1, grid.size - 1)]
             done = high - low > 0.7 * (grid[-1] - grid[0])
             grid = np.linspace(low, high, max(65, int(min(lam[0] - lam[-1], high - low))))
             if done:
-                return grid, self._rough(grid, lam, n)
-        raise self._refusal("its range was not found")
+                return grid, self._saddle_integrand(grid, lam, n)
+        raise self._out_of_reach("its range was not found")
 
-    def _rough(self, y: Array, lam: Array, n: Array) -> Array:
+    def _saddle_integrand(self, y: Array, lam: Array, n: Array) -> Array:
         at = y[:, None] + lam
         one = -np.logaddexp(0, self.relevant.saddlepoint_logit(at.ravel()).reshape(at.shape))
         zero = np.zeros_like(one)
@@ -343,7 +351,7 @@ class _Integral:
         return np.where(np.isfinite(values), values, -np.inf)
 
 
-def _at(source: Evaluate, y: Array) -> tuple[Transform, Array]:
+def _transform_at(source: Evaluate, y: Array) -> tuple[Transform, Array]:
     """The transform with its fields shaped like y, and log phi."""
     flat = source(y.ravel())
     shaped = Transform(*(field.reshape(y.shape) for field in flat))

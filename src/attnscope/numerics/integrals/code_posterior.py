@@ -18,9 +18,9 @@ may be astronomic. In words: 1 - E w_J is how often a wrong column has the least
 log(exponential).
 
 Trapezoid sums in tau, in c = log(1 + e^x) and in rho = log(1 + e^x'): all integrands are analytic
-in strips (|Im tau| < pi/2 bounds the kernels), so that errors fall like e^{-pi^2/STEP}; the step in
-c and rho is STEP over the slope of tau in them. The error is that of the halved outer rules, and
-OUTER.
+in strips (|Im tau| < pi/2 bounds the kernels), so that errors fall like e^{-pi^2/TAU_STEP}; the step in
+c and rho is TAU_STEP over the slope of tau in them. The error is that of the halved outer rules, and
+CODE_RULE_ERROR.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ import numpy as np
 from scipy.special import gammaln, ive
 
 from attnscope.errors import bad
+from attnscope.numerics.integrals.log_sums import quiet_log
+from attnscope.numerics.integrals.max_integral import TAU_STEP
+from attnscope.numerics.integrals.quadrature import EPS, NORMAL_REACH_SIGMAS
 
 __all__ = ["wrong_mass"]
 
-STEP = 0.27  # as in max_integral: relative error 3e-13
-OUTER = 2e-12  # the rules in tau, c and rho, and the Bessel functions
-EPS = float(np.finfo(np.float64).eps)
-REACH = 9.5  # standard deviations, beyond which normals have probability 2e-21
-SPREAD = 6.5  # of chi_n around its centre: 9 standard deviations
-DEPTH = 41.0  # e^-41 = 1.6e-18
-WORK = 2e10  # products of one call: some 15 seconds of one core
+CODE_RULE_ERROR = 2e-12  # the rules in tau, c and rho, and the Bessel functions
+CHI_REACH = 6.5  # of chi_n around its centre: 9 standard deviations
+CODE_DEPTH_NATS = 41.0  # e^-41 = 1.6e-18
+MOST_PRODUCTS = 2e10  # products of one call: some 15 seconds of one core
 # what else takes time, in products (0.8 ns): a Bessel function of a pair (c, rho), and the
 # exponentials of a pair (tau, c)
-BESSEL, EXPONENTIALS = 400, 40
-BLOCK = 1 << 21  # of them at a time
-LARGE = 40.0  # e^-40 is below rounding
-NEAR_ZERO = 1e-3  # a window that begins below begins at 0
-# the slope that steps resolve is the one BULK above the centre: further out kernels are e^-BULK^2
+BESSEL_PRODUCTS, EXPONENTIAL_PRODUCTS = 400, 40
+BLOCK_PRODUCTS = 1 << 21  # of them at a time
+SOFTPLUS_LINEAR_FROM = 40.0  # e^-40 is below rounding
+ZERO_WINDOW_START = 1e-3  # a window that begins below begins at 0
+# the slope that steps resolve is the one SLOPE_OFFSET above the centre: further out kernels are e^-SLOPE_OFFSET^2
 # of the whole and twice as steep at most
-BULK = 3.0
-SMALL_STEP = 0.25  # in c and rho at most: their laws have standard deviation below 1
-TERMS = 40  # of the Bessel series where x^2/4 <= nu + 1: the last is below 1/40!^2
+SLOPE_OFFSET = 3.0
+LARGEST_CHI_STEP = 0.25  # in c and rho at most: their laws have standard deviation below 1
+BESSEL_TERMS = 40  # of the Bessel series where x^2/4 <= nu + 1: the last is below 1/40!^2
 
 
 def wrong_mass(n: int, others: float, s: float, of: str) -> tuple[float, float]:
     """(log(1 - E w_J), relative error), n >= 1 and others >= 1."""
-    windows = _windows(n, math.log(others), s)
-    if _products(windows, n) > WORK:
+    windows = _integration_windows(n, math.log(others), s)
+    if _product_count(windows, n) > MOST_PRODUCTS:
         must = (
             "such that the posterior's integral takes seconds (up to about 150 examples at little "
             "noise, 5 at noise 1000, none at noise 10000)"
@@ -67,14 +67,16 @@ def wrong_mass(n: int, others: float, s: float, of: str) -> tuple[float, float]:
     c, c_weight = windows[0].softplus(n)
     rho, weight = windows[1].softplus(n)
     rho_weight = _chi_law(n, rho, weight)
-    tau = windows[2].low + STEP * np.arange(math.ceil(windows[2].nodes) + 1)
+    tau = windows[2].low + TAU_STEP * np.arange(math.ceil(windows[2].nodes) + 1)
     log_z = -n / 2 * math.log1p(1 / s**2) - rho**2 / 2
     laws = _right_law(n, s, c, rho)  # (c, rho)
     laws *= c_weight[:, None]
     laws /= laws.sum(axis=0)
     t = c**2 / (2 * (1 + s * s))
     logs = np.empty((tau.size, rho.size))
-    for part in np.array_split(np.arange(tau.size), max(1, tau.size * c.size // BLOCK)):
+    for part in np.array_split(
+        np.arange(tau.size), max(1, tau.size * c.size // BLOCK_PRODUCTS)
+    ):
         y = tau[part, None] - t
         e = np.exp(np.minimum(y, 700.0))
         phi = np.exp(-e) @ laws
@@ -82,25 +84,29 @@ def wrong_mass(n: int, others: float, s: float, of: str) -> tuple[float, float]:
         kernel = -np.expm1(-e) / np.maximum(e, 1e-300)
         psi = np.where(y < -700, 1.0, kernel) @ laws
         level = tau[part, None] + log_z
-        logs[part] = level + 2 * _log(phi) + (others - 1) * _log_rest(level + _log(psi))
+        logs[part] = (
+            level + 2 * quiet_log(phi) + (others - 1) * _log_rest(level + quiet_log(psi))
+        )
     top = float(logs.max())
     terms = np.exp(logs - top)
-    sums = STEP * terms.sum(axis=0)
-    coarse = 2 * STEP * terms[::2].sum(axis=0)
+    sums = TAU_STEP * terms.sum(axis=0)
+    coarse = 2 * TAU_STEP * terms[::2].sum(axis=0)
     value = float(sums @ rho_weight)
     # the halved rules are off by the square root of what the whole ones are
     halves = abs(float(coarse @ rho_weight) / value - 1)
     halves += abs(2 * float(sums[::2] @ rho_weight[::2]) / value - 1)
     log_value = math.log(others) + top + math.log(value)
     rounding = EPS * (16 * n + abs(top) + abs(math.log(others)))
-    return min(log_value, math.log(others / (others + 1))), halves**2 + OUTER + rounding
+    return min(
+        log_value, math.log(others / (others + 1))
+    ), halves**2 + CODE_RULE_ERROR + rounding
 
 
-def _products(windows: tuple[_Window, _Window, _Window], n: int) -> float:
+def _product_count(windows: tuple[_Window, _Window, _Window], n: int) -> float:
     """What `wrong_mass` takes, in products."""
     c, rho = (window.softplus_nodes(n) for window in windows[:2])
     tau = windows[2].nodes
-    return c * rho * (tau + BESSEL) + c * tau * EXPONENTIALS
+    return c * rho * (tau + BESSEL_PRODUCTS) + c * tau * EXPONENTIAL_PRODUCTS
 
 
 class _Window(NamedTuple):
@@ -116,41 +122,56 @@ class _Window(NamedTuple):
 
     def softplus_nodes(self, n: int) -> float:
         """How many nodes `softplus` has."""
-        return (self.high - self._start(n)) / self.step + 1
+        return (self.high - self._softplus_start(n)) / self.step + 1
 
-    def _start(self, n: int) -> float:
+    def _softplus_start(self, n: int) -> float:
         """Of x; log(e^low - 1) is low to rounding where e^low would overflow."""
-        if self.low > LARGE:
+        if self.low > SOFTPLUS_LINEAR_FROM:
             return self.low
-        return math.log(math.expm1(self.low)) if self.low > NEAR_ZERO else -DEPTH / n - 1
+        return (
+            math.log(math.expm1(self.low))
+            if self.low > ZERO_WINDOW_START
+            else -CODE_DEPTH_NATS / n - 1
+        )
 
     def softplus(self, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Nodes log(1 + e^x) with the weights of a trapezoid sum in x; from 0 on where low is 0:
         densities vanish there like the power n - 1.
         """
-        x = np.arange(self._start(n), self.high + self.step, self.step)
+        x = np.arange(self._softplus_start(n), self.high + self.step, self.step)
         return np.logaddexp(0.0, x), self.step / (1 + np.exp(-x))
 
 
-def _windows(n: int, log_others: float, s: float) -> tuple[_Window, _Window, _Window]:
+def _integration_windows(
+    n: int, log_others: float, s: float
+) -> tuple[_Window, _Window, _Window]:
     """Of c, rho and tau."""
-    near = max(0.0, math.sqrt(n / 2) - SPREAD)
-    far = math.sqrt(n) + SPREAD
+    near = max(0.0, math.sqrt(n / 2) - CHI_REACH)
+    far = math.sqrt(n) + CHI_REACH
     # where e^tau P(t > tau)^2 is largest: rare errors are made by columns far out
     tilt = 2 * (1 + s * s) / (1 + 2 * s * s)
-    low = max(0.0, math.sqrt(n - 0.5 + (s * near) ** 2) - REACH)
-    high = tilt * math.hypot(math.sqrt(n), s * far) + REACH
+    low = max(0.0, math.sqrt(n - 0.5 + (s * near) ** 2) - NORMAL_REACH_SIGMAS)
+    high = tilt * math.hypot(math.sqrt(n), s * far) + NORMAL_REACH_SIGMAS
     unit = 2 * (1 + s * s)
     t_low = low**2 / unit
     t_high = high**2 / unit
     # tau at which (m-1) Z e^tau = 1, for the largest and the least Z
     level = n / 2 * math.log1p(1 / s**2) - log_others
-    bottom = min(t_low, level + near**2 / 2) - DEPTH
+    bottom = min(t_low, level + near**2 / 2) - CODE_DEPTH_NATS
     top = min(t_high, max(level + far**2 / 2, t_low) + t_high - t_low) + 4
     return (
-        _Window(low, high, min(SMALL_STEP, STEP * (1 + s * s) / (high - REACH + BULK))),
-        _Window(near, far, min(SMALL_STEP, STEP / (far - SPREAD + BULK))),
-        _Window(bottom, top, STEP),
+        _Window(
+            low,
+            high,
+            min(
+                LARGEST_CHI_STEP,
+                TAU_STEP * (1 + s * s) / (high - NORMAL_REACH_SIGMAS + SLOPE_OFFSET),
+            ),
+        ),
+        _Window(
+            near, far, min(LARGEST_CHI_STEP, TAU_STEP / (far - CHI_REACH + SLOPE_OFFSET))
+        ),
+        _Window(bottom, top, TAU_STEP),
     )
 
 
@@ -184,15 +205,10 @@ def _log_series(nu: float, u: np.ndarray) -> np.ndarray:
     """log 0F1(nu + 1; u), u <= nu + 1."""
     total = np.ones_like(u)
     term = np.ones_like(u)
-    for k in range(1, TERMS):
+    for k in range(1, BESSEL_TERMS):
         term = term * u / (k * (nu + k))
         total += term
     return np.log(total)
-
-
-def _log(x: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return np.log(x)
 
 
 def _log_rest(log_psi: np.ndarray) -> np.ndarray:

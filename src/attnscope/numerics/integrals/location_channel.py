@@ -1,10 +1,10 @@
-"""Averages over one bag whose location is read from scores of finite strength and from a noisy
+"""Averages over one bag whose location is inferred from scores of finite strength and from a noisy
 label.
 
 notation: s^2 = strength of the scores, q = variance of the tokens' known values w_l, V = variance
-of the label given the deciding token, q + V = T the label's; lam_l = log of a position's prior.
+of the label given the informative token, q + V = T the label's; lam_l = log of a position's prior.
 
-One token j decides, with prior e^{lam_j}:  z_l = s g_l + s^2 1[l=j],  w_l ~ N(0, q),  y = w_j +
+Token j is informative, with prior e^{lam_j}:  z_l = s g_l + s^2 1[l=j],  w_l ~ N(0, q),  y = w_j +
 sqrt(V) N(0, 1),  e_l = (y - w_l)/sqrt(V),  r_l ~ exp(lam_l + z_l - e_l^2/2). Wanted are
 
     A = E r_j,    B = E r_j e_j^2,    M = E log sum_l exp(lam_l + z_l - e_l^2/2).
@@ -13,7 +13,7 @@ With 1/S = int e^{-tau S} d tau at tau = e^t, given y the tokens are independent
 factors (so the length is a power, and may be huge). F(x) = E exp(-e^{x + s g}), P = 1 - F:
 
     phi0(t, y) = 1 - E P(t - e^2/2),          e   | y ~ N(y/sqrt V, q/V)          background
-    phi1(t, y) = 1 - E P(t + s^2 - e^2/2),    e_j | y ~ N(y sqrt V/T, q/T)        deciding
+    phi1(t, y) = 1 - E P(t + s^2 - e^2/2),    e_j | y ~ N(y sqrt V/T, q/T)        informative
     E r_j h(e_j) = E_y int dt E[h(e_j) P'(t + lam_j + s^2 - e_j^2/2)] prod_{l != j} phi0(t + lam_l)
     M            = E_y int dt [exp(-e^t) - phi1(t + lam_j) prod_{l != j} phi0(t + lam_l)].
 
@@ -21,7 +21,7 @@ Exact: these formulas. Approximate, each to about 1e-10 and geometrically better
 trapezoid rules over t (|Im t| < pi/2 is free of singularities: exp(-pi^2/step)), over g, e and y,
 Gauss-Hermite over s g and e where they are narrow, and P between the nodes of its table (quintics
 through P, P', P''). The table is a convolution: x + s g runs over the lattice of x itself.
-A finer `Rule` gives an error that is not assumed but measured.
+A second, finer `Rule` measures the error.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from typing import NamedTuple
 import numpy as np
 
 from attnscope.numerics.integrals.location_table import (
-    COARSE,
-    FINE,
-    HIGHEST,
-    REACH,
+    COARSE_RULE,
+    FINE_RULE,
+    TABLE_REACH_SIGMAS,
+    TABLE_TOP,
     Rule,
     hermite,
     narrow_means,
@@ -44,19 +44,21 @@ from attnscope.numerics.integrals.location_table import (
     rows,
 )
 
-__all__ = ["COARSE", "FINE", "Averages", "Positions", "Rule", "averages", "located"]
+__all__ = ["COARSE_RULE", "FINE_RULE", "Averages", "Positions", "Rule", "averages", "located"]
 
-DEPTH = 33.0  # nats followed below 1: e^-33 = 5e-15
-# nats that a score and a label may be off together: e^-32 = 1e-14 of the probability
-UNLIKELY = 32.0
-NARROW = 0.15  # standard deviation of e below which a few Gauss-Hermite nodes resolve it
-RAREST = -40.0  # a position of prior e^-40 of the largest one decides nothing
+CHANNEL_DEPTH_NATS = 33.0  # nats followed below 1: e^-33 = 5e-15
+# nats by which a score and a label may deviate together: probability e^-32 = 1e-14
+UNLIKELY_NATS = 32.0
+NARROW_DEVIATION = (
+    0.15  # standard deviation of e below which a few Gauss-Hermite nodes resolve it
+)
+RAREST_LOG_PRIOR = -40.0  # a position whose prior is e^-40 of the largest one has no effect
 
 
 class Positions(NamedTuple):
     """The prior of the location, as kinds of bags: kind c has probability weight[c], and counts[c,
-    m] positions with logarithm shift[m] of their prior (less constant[c]), one of which decides
-    with probability mass[c, m].
+    m] positions with logarithm shift[m] of their prior (less constant[c]), one of which is
+    informative with probability mass[c, m].
     """
 
     shift: np.ndarray
@@ -103,12 +105,12 @@ class Averages(NamedTuple):
 
 
 def averages(
-    s: float, q: float, V: float, positions: Positions, rule: Rule = COARSE
+    s: float, q: float, V: float, positions: Positions, rule: Rule = COARSE_RULE
 ) -> Averages:
     """The three averages at s >= 0, q >= 0, V > 0.
 
     >>> three = Positions.of_lengths(np.array([3]), np.ones(1))
-    >>> A, B, M = averages(5.0**0.5, 0.0, 1.0, three)  # a label that tells nothing
+    >>> A, B, M = averages(5.0**0.5, 0.0, 1.0, three)  # a label without information
     >>> round(A, 8), round(B, 8)
     (0.85475574, 0.85475574)
     """
@@ -117,18 +119,18 @@ def averages(
     y = y * math.sqrt(T)
     behind = _Law(y / math.sqrt(V), math.sqrt(q / V))
     ahead = _Law(y * math.sqrt(V) / T, math.sqrt(q / T))
-    return _integrals(s, positions, behind, ahead, weight, rule)
+    return _channel_averages(s, positions, behind, ahead, weight, rule)
 
 
-def located(s: float, positions: Positions, rule: Rule = COARSE) -> float:
-    """E p_j, p_l ~ exp(lam_l + z_l): the posterior mass on the deciding token without a label.
+def located(s: float, positions: Positions, rule: Rule = COARSE_RULE) -> float:
+    """E p_j, p_l ~ exp(lam_l + z_l): the posterior mass on the informative token without a label.
 
     >>> five = Positions.of_lengths(np.array([5]), np.ones(1))
     >>> round(located(1.0, five), 8)
     0.36081761
     """
     no_label = _Law(np.zeros(1), 0.0)
-    return _integrals(s, positions, no_label, no_label, np.ones(1), rule).A
+    return _channel_averages(s, positions, no_label, no_label, np.ones(1), rule).A
 
 
 class _Law(NamedTuple):
@@ -138,7 +140,7 @@ class _Law(NamedTuple):
     deviation: float
 
 
-def _integrals(
+def _channel_averages(
     s: float,
     positions: Positions,
     behind: _Law,
@@ -146,15 +148,17 @@ def _integrals(
     y_weight: np.ndarray,
     rule: Rule,
 ) -> Averages:
-    """The sums over t and y, for the laws of e of background and deciding tokens."""
-    shifts = np.maximum(positions.shift, RAREST)
-    low, count = _range(s, positions, shifts, rule)
+    """The sums over t and y, for the laws of e of background and informative tokens."""
+    shifts = np.maximum(positions.shift, RAREST_LOG_PRIOR)
+    low, count = _t_range(s, positions, shifts, rule)
     step = rule.table * rule.stride
     t = low + step * np.arange(count)
     first, cells = quintic_table(s, math.log(positions.longest), rule)
     highest = t[-1] + shifts.max() - first
-    P0, _, _ = _means(t, shifts, behind, cells, first, highest, rule, tilt=0.0)
-    P1, K, Kee = _means(t, shifts, ahead, cells, first, highest + s * s, rule, tilt=s * s)
+    P0, _, _ = _conditional_means(t, shifts, behind, cells, first, highest, rule, tilt=0.0)
+    P1, K, Kee = _conditional_means(
+        t, shifts, ahead, cells, first, highest + s * s, rule, tilt=s * s
+    )
     lphi = np.log1p(-np.minimum(P0, 1 - 1e-16))
     weight = step * y_weight
     background = np.exp(-np.exp(np.minimum(t, 7.0)))[:, None]
@@ -174,13 +178,18 @@ def _integrals(
     return Averages(float(A), float(B), float(M))
 
 
-def _range(
+def _t_range(
     s: float, positions: Positions, shifts: np.ndarray, rule: Rule
 ) -> tuple[float, int]:
     """Lowest t, and how many."""
-    low = -s * s - min(s * s / 2, REACH * s) - DEPTH - math.log(positions.longest)
-    far = s * s / 2 + UNLIKELY if s < REACH else REACH * s
-    high = max(far - s * s, 0.0) + HIGHEST - float(shifts.min())
+    low = (
+        -s * s
+        - min(s * s / 2, TABLE_REACH_SIGMAS * s)
+        - CHANNEL_DEPTH_NATS
+        - math.log(positions.longest)
+    )
+    far = s * s / 2 + UNLIKELY_NATS if s < TABLE_REACH_SIGMAS else TABLE_REACH_SIGMAS * s
+    high = max(far - s * s, 0.0) + TABLE_TOP - float(shifts.min())
     step = rule.table * rule.stride
     return low, math.ceil((high - low) / step) + 1
 
@@ -188,7 +197,7 @@ def _range(
 @lru_cache
 def _half_trapezoid(step: float) -> tuple[np.ndarray, np.ndarray]:
     """Nodes >= 0 and folded weights of N(0, 1)."""
-    x = step * np.arange(math.ceil(REACH / step) + 1)
+    x = step * np.arange(math.ceil(TABLE_REACH_SIGMAS / step) + 1)
     w = 2 * step * np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
     w[0] /= 2
     return x, w
@@ -197,7 +206,7 @@ def _half_trapezoid(step: float) -> tuple[np.ndarray, np.ndarray]:
 # -- means over e given y --------------------------------------------------------------------------
 
 
-def _means(
+def _conditional_means(
     t: np.ndarray,
     shifts: np.ndarray,
     law: _Law,
@@ -216,7 +225,7 @@ def _means(
     P = np.empty(shape)
     K = np.empty(shape)
     Kee = np.empty(shape)
-    if law.deviation <= NARROW:
+    if law.deviation <= NARROW_DEVIATION:
         x, w = hermite(rule.narrow)
         for m, shift in enumerate(shifts):
             narrow_means(
@@ -232,7 +241,7 @@ def _means(
                 Kee[m],
             )
         return P, K, Kee
-    e, weight = _spread(law, math.sqrt(2 * max(depth, 1.0)), rule)
+    e, weight = _folded_trapezoid(law, math.sqrt(2 * max(depth, 1.0)), rule)
     squares = (e * e)[:, None] * weight
     for m, shift in enumerate(shifts):
         found = rows(t + shift + tilt, 0.5 * e * e, cells, first, rule.table)
@@ -242,11 +251,13 @@ def _means(
     return P, K, Kee
 
 
-def _spread(law: _Law, furthest: float, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
+def _folded_trapezoid(
+    law: _Law, furthest: float, rule: Rule
+) -> tuple[np.ndarray, np.ndarray]:
     """Nodes e >= 0 and weights (e, y) of a trapezoid rule on the whole line, both signs folded."""
     relative, absolute = rule.label
     h = min(relative * law.deviation, absolute)
-    end = min(furthest, float(law.mean.max()) + REACH * law.deviation)
+    end = min(furthest, float(law.mean.max()) + TABLE_REACH_SIGMAS * law.deviation)
     e = h * np.arange(math.ceil(end / h) + 1)
     plus = (e[:, None] - law.mean) / law.deviation
     minus = (e[:, None] + law.mean) / law.deviation

@@ -5,8 +5,9 @@ notation: s the scale of the score, g standard normal, p(z) = 1 - exp(-e^z).
 P and its first three derivatives are averages of those of p over g, known in closed form. x runs
 over a lattice of step h and s g over every few steps of the same lattice, so the table is a
 convolution: p is evaluated once a lattice point. Between nodes P is the quintic through values,
-slopes and curvatures of both ends, whose error is h^6 |P|/46080: 1e-10 at h = 0.08; likewise
-P' with its own. Where s is small a few Gauss-Hermite nodes are exact to rounding instead.
+slopes and curvatures of both ends, whose error is h^6 |P|/46080: 1e-10 at h = 0.08; P' is
+interpolated in the same way. Where s is small a few Gauss-Hermite nodes are exact to rounding
+instead.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from attnscope.numerics.compiled.numba_flags import STRICT_FLAGS
+
 __all__ = [
-    "COARSE",
-    "FINE",
-    "HIGHEST",
-    "REACH",
+    "COARSE_RULE",
+    "FINE_RULE",
+    "TABLE_REACH_SIGMAS",
+    "TABLE_TOP",
     "Rule",
     "hermite",
     "narrow_means",
@@ -30,9 +33,9 @@ __all__ = [
     "rows",
 ]
 
-REACH = 8.5  # standard deviations kept: the density beyond holds 2e-17
-HIGHEST = 4.0  # exp(-e^4) = 2e-24
-LOWEST = 36.0  # e^-36 = 2e-16
+TABLE_REACH_SIGMAS = 8.5  # standard deviations kept: the probability beyond is 2e-17
+TABLE_TOP = 4.0  # largest argument of the kernel: exp(-e^4) = 2e-24
+TABLE_DEPTH_NATS = 36.0  # nats below 1 where the table begins: e^-36 = 2e-16
 SMALL_SCALE = 0.4  # of s, below which Gauss-Hermite nodes resolve p(x + s g)
 
 
@@ -50,8 +53,8 @@ class Rule(NamedTuple):
 
 
 # errors: module docstring; the second rule has every step shorter by a third or more
-COARSE = Rule(0.08, 4, 0.36, (0.7, 0.25), 0.22, 12)
-FINE = Rule(0.05, 4, 0.24, (0.5, 0.16), 0.15, 16)
+COARSE_RULE = Rule(0.08, 4, 0.36, (0.7, 0.25), 0.22, 12)
+FINE_RULE = Rule(0.05, 4, 0.24, (0.5, 0.16), 0.15, 16)
 
 
 @lru_cache
@@ -66,8 +69,8 @@ def quintic_table(s: float, log_length: float, rule: Rule) -> tuple[float, np.nd
 
     Below the first x both count as 0, beyond the last one P as 1 and P' as 0.
     """
-    first = -min(s * s / 2, REACH * s) - LOWEST - log_length
-    last = HIGHEST + REACH * s
+    first = -min(s * s / 2, TABLE_REACH_SIGMAS * s) - TABLE_DEPTH_NATS - log_length
+    last = TABLE_TOP + TABLE_REACH_SIGMAS * s
     x = first + rule.table * np.arange(math.ceil((last - first) / rule.table) + 1)
     if s <= SMALL_SCALE:
         g, weight = hermite(rule.narrow)
@@ -77,16 +80,16 @@ def quintic_table(s: float, log_length: float, rule: Rule) -> tuple[float, np.nd
     else:
         each = int(min(rule.score, rule.score * s) / rule.table)
         h = each * rule.table / s
-        below = math.ceil(REACH / h)
-        above = math.ceil((REACH + s) / h)
+        below = math.ceil(TABLE_REACH_SIGMAS / h)
+        above = math.ceil((TABLE_REACH_SIGMAS + s) / h)
         g = h * np.arange(-below, above + 1)
         weight = h * np.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)
         lattice = x[0] + rule.table * np.arange(-below * each, x.size + above * each)
-        nodes = _convolved(_kernel(lattice), weight, each, x.size)
-    return first, _quintics(nodes, rule.table)
+        nodes = _strided_convolution(_kernel(lattice), weight, each, x.size)
+    return first, _quintic_coefficients(nodes, rule.table)
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**STRICT_FLAGS)
 def _kernel(z: np.ndarray) -> np.ndarray:
     """1 - exp(-e^z) and its first three derivatives, (n, 4)."""
     out = np.zeros((z.size, 4))
@@ -104,7 +107,9 @@ def _kernel(z: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "nsz", "reassoc"})
-def _convolved(kernel: np.ndarray, weight: np.ndarray, each: int, n: int) -> np.ndarray:
+def _strided_convolution(
+    kernel: np.ndarray, weight: np.ndarray, each: int, n: int
+) -> np.ndarray:
     """sum_j weight_j kernel[i + j each], (n, 4)."""
     out = np.zeros((n, 4))
     for j in range(weight.size):
@@ -115,8 +120,8 @@ def _convolved(kernel: np.ndarray, weight: np.ndarray, each: int, n: int) -> np.
     return out
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
-def _quintics(nodes: np.ndarray, h: float) -> np.ndarray:
+@njit(**STRICT_FLAGS)
+def _quintic_coefficients(nodes: np.ndarray, h: float) -> np.ndarray:
     """Coefficients of the quintics through value, slope and curvature at both ends of each cell."""
     n = nodes.shape[0] - 1
     cells = np.empty((n, 2, 6))
@@ -137,7 +142,7 @@ def _quintics(nodes: np.ndarray, h: float) -> np.ndarray:
     return cells
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**STRICT_FLAGS)
 def rows(
     t: np.ndarray, fall: np.ndarray, cells: np.ndarray, first: float, h: float
 ) -> np.ndarray:
@@ -162,7 +167,7 @@ def rows(
     return out
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**STRICT_FLAGS)
 def narrow_means(
     t: np.ndarray,
     mean: np.ndarray,

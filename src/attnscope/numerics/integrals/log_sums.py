@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["coarsen", "interleaved", "log_pairs", "log_spread"]
+__all__ = ["coarsen", "interleaved", "log_pairs", "log_spread", "quiet_log"]
 
 Array = np.ndarray
 
-BINS = 48  # a pmf with more distinct probabilities is coarsened while the range is sought
+PMF_BINS = 48  # a pmf with more distinct probabilities is coarsened while the range is sought
 
 
 def interleaved(a: Array, b: Array) -> Array:
@@ -21,6 +21,12 @@ def interleaved(a: Array, b: Array) -> Array:
     out = np.empty(a.size + b.size)
     out[::2], out[1::2] = a, b
     return out
+
+
+def quiet_log(x: Array) -> Array:
+    """log x, -inf at 0 without a warning."""
+    with np.errstate(divide="ignore"):
+        return np.log(x)
 
 
 def log_pairs(a: Array, b: Array, n: Array) -> Array:
@@ -65,12 +71,12 @@ def log_spread(b: Array, mean: Array, n: Array) -> Array:
 
 
 def coarsen(lam: Array, n: Array) -> tuple[Array, Array]:
-    """Merge probabilities within half a nat (BINS cells at least), keeping number and total
+    """Merge probabilities within half a nat (PMF_BINS cells at least), keeping number and total
     probability: for finding the range only.
     """
-    if lam.size <= BINS:
+    if lam.size <= PMF_BINS:
         return lam, n
-    cells = max(BINS, int(2 * (lam[0] - lam[-1])))
+    cells = max(PMF_BINS, int(2 * (lam[0] - lam[-1])))
     cell = ((lam[0] - lam) * (cells / (lam[0] - lam[-1]) * (1 - 1e-12))).astype(int)
     count = np.bincount(cell, weights=n)
     mass = np.bincount(cell, weights=n * np.exp(lam))

@@ -1,5 +1,5 @@
-"""E min(1, S/L) for a sum S of L independent lognormals of mean 1, by a Laplace inversion whose
-relative accuracy survives.
+"""E min(1, S/L) for a sum S of L independent lognormals of mean 1, by a Laplace inversion that
+keeps relative accuracy.
 
 notation: S = sum_l r_l, r = e^{theta g - theta^2/2}, g standard normal, phi(z) = E e^{-z r}, q = 1
 - phi.
@@ -30,26 +30,31 @@ from __future__ import annotations
 
 import numpy as np
 
+from attnscope.numerics.integrals.quadrature import NORMAL_REACH_SIGMAS
+
 __all__ = ["LARGEST_STRENGTH", "capped_mean"]
 
 # E min(1, S/L) is about 2 Phi(-theta/2) at least: 1e-269 here, near the end of float64
 LARGEST_STRENGTH = 70.0
 # angle of the hyperbola, and where it crosses the real axis: flat optima, found by trying
-BEND = 0.65
-START = 1.0
-STEP = 0.05  # in x; the rule at 2 STEP already agrees to 1e-13
-DEPTH = 40.0  # the contour ends where e^w = e^-40, if nothing else makes it end earlier
-TURN = 2.0  # |beta| <= TURN theta
-REACH = 9.5  # normal density e^-45 there
+CONTOUR_ANGLE = 0.65
+CONTOUR_CROSSING = 1.0
+CONTOUR_STEP = 0.05  # in x; the rule at 2 CONTOUR_STEP already agrees to 1e-13
+CONTOUR_DEPTH_NATS = (
+    40.0  # the contour ends where e^w = e^-40, if nothing else makes it end earlier
+)
+BETA_PER_THETA = 2.0  # |beta| <= BETA_PER_THETA theta
 # theta times the step in g: pi^2/0.27 = 36.5 nats for the strip |Im theta g| < pi/2
-RESOLUTION = 0.27
+THETA_STEP = 0.27
 # step in g where theta is small: resolves the oscillation left over when beta is limited
-COARSEST = 0.1
-ROUNDOFF = 4e-15  # per summand: some twenty roundings each
-EPS = 2.2e-16  # exponents of size theta^2 are rounded once
+COARSEST_STEP = 0.1
+SUMMAND_ROUNDING = 4e-15  # per summand: some twenty roundings each
+EXPONENT_ROUNDING = 2.2e-16  # exponents of size theta^2 are rounded once
 LARGEST_EXPONENT = 600.0  # r beyond e^600 counts as e^600: e^{-z r} is 0 for every z used
-NOTHING = 1e-15  # |phi|^2 below rounding counts as this: such phi contributes nothing
-CELLS = 1 << 20  # complex numbers held at a time: 16 MB
+SMALLEST_PHI_SQUARED = (
+    1e-15  # |phi|^2 below rounding is set to this: such a phi contributes nothing
+)
+BLOCK_NUMBERS = 1 << 20  # complex numbers held at a time: 16 MB
 
 
 def capped_mean(length: int, theta: float) -> tuple[float, float]:
@@ -59,42 +64,53 @@ def capped_mean(length: int, theta: float) -> tuple[float, float]:
     >>> abs(value - 0.31731050786291415) <= error < 1e-14
     True
     """
-    bend = BEND * min(1.0, theta)  # a larger one would ask for |beta| > TURN theta
-    mu = START / (1 - np.sin(bend))
+    bend = CONTOUR_ANGLE * min(
+        1.0, theta
+    )  # a larger one would ask for |beta| > BETA_PER_THETA theta
+    mu = CONTOUR_CROSSING / (1 - np.sin(bend))
     # phi^L e^w falls at least like a normal density of w theta/sqrt(L), and like e^{Re w} once
     # phi^L is flat
-    above, error = _invert(
-        length, theta, mu, bend, 10 * np.sqrt(length) / theta + DEPTH / np.sin(bend), False
+    above, error = _contour_integral(
+        length,
+        theta,
+        mu,
+        bend,
+        10 * np.sqrt(length) / theta + CONTOUR_DEPTH_NATS / np.sin(bend),
+        False,
     )
     candidates = [(error, 1 - above)]
     if theta >= 1:
-        below, error = _invert(length, theta, mu, bend, DEPTH / np.sin(bend), True)
+        below, error = _contour_integral(
+            length, theta, mu, bend, CONTOUR_DEPTH_NATS / np.sin(bend), True
+        )
         candidates.append((error, below))
     error, value = min(candidates)
     return float(value), float(error)
 
 
-def _invert(
+def _contour_integral(
     length: int, theta: float, mu: float, bend: float, reach: float, small: bool
 ) -> tuple[float, float]:
     """(integral, error) of the first form (small) or of the second one's integral,
     along the hyperbola to |w| = reach.
     """
-    x = STEP * np.arange(np.ceil(np.log(2 * reach / mu) / STEP) + 1)
+    x = CONTOUR_STEP * np.arange(np.ceil(np.log(2 * reach / mu) / CONTOUR_STEP) + 1)
     w = mu * (1 + np.sin(1j * x - bend))
     log_power = length * _log_transform(w / length, theta)
-    inner = _difference(w, log_power) if small else np.exp(w + log_power)
+    inner = _exp_difference(w, log_power) if small else np.exp(w + log_power)
     # both halves of the contour, which mirror each other
     terms = inner / w**2 * mu * np.cos(1j * x - bend) / np.pi
     terms[0] /= 2
-    fine = STEP * np.sum(terms.real)
-    coarse = 2 * STEP * np.sum(terms[::2].real)
+    fine = CONTOUR_STEP * np.sum(terms.real)
+    coarse = 2 * CONTOUR_STEP * np.sum(terms[::2].real)
     beyond = abs(terms[-1])  # the integrand falls at least like 1/w = e^{-x}
-    rounding = STEP * np.sum(np.abs(terms) * (ROUNDOFF * (1 + np.abs(w)) + EPS * theta**2))
+    rounding = CONTOUR_STEP * np.sum(
+        np.abs(terms) * (SUMMAND_ROUNDING * (1 + np.abs(w)) + EXPONENT_ROUNDING * theta**2)
+    )
     return fine, abs(fine - coarse) + beyond + rounding
 
 
-def _difference(w: np.ndarray, log_power: np.ndarray) -> np.ndarray:
+def _exp_difference(w: np.ndarray, log_power: np.ndarray) -> np.ndarray:
     """e^w - e^{w + log_power}, without cancellation or overflow."""
     near = np.abs(log_power) < 1
     return np.where(
@@ -108,18 +124,18 @@ def _log_transform(z: np.ndarray, theta: float) -> np.ndarray:
     """log phi(z) = log(1 - q), with relative accuracy as q -> 0 (NumPy's complex log1p keeps only
     the absolute one).
     """
-    step = min(COARSEST, RESOLUTION / theta)
-    g = np.arange(-REACH, theta + REACH + step, step)
-    block = max(1, CELLS // g.size)
+    step = min(COARSEST_STEP, THETA_STEP / theta)
+    g = np.arange(-NORMAL_REACH_SIGMAS, theta + NORMAL_REACH_SIGMAS + step, step)
+    block = max(1, BLOCK_NUMBERS // g.size)
     q = np.concatenate(
         [_one_minus_transform(z[i : i + block], theta, g) for i in range(0, z.size, block)]
     )
-    square = np.maximum(np.abs(q) ** 2 - 2 * q.real, NOTHING - 1)  # |phi|^2 - 1
+    square = np.maximum(np.abs(q) ** 2 - 2 * q.real, SMALLEST_PHI_SQUARED - 1)  # |phi|^2 - 1
     return 0.5 * np.log1p(square) + 1j * np.arctan2(-q.imag, 1 - q.real)
 
 
 def _one_minus_transform(z: np.ndarray, theta: float, g: np.ndarray) -> np.ndarray:
-    beta = np.clip(np.angle(z), -TURN * theta, TURN * theta)[:, None]
+    beta = np.clip(np.angle(z), -BETA_PER_THETA * theta, BETA_PER_THETA * theta)[:, None]
     r = np.exp(np.minimum(theta * g - theta**2 / 2, LARGEST_EXPONENT))
     density = (
         (g[1] - g[0]) / np.sqrt(2 * np.pi) * np.exp(-0.5 * g * g + 0.5 * (beta / theta) ** 2)

@@ -45,16 +45,18 @@ __all__ = ["TokenLaw", "Transform"]
 
 Array = np.ndarray
 
-ROUND = 4e-16  # two roundings of float64 per term summed
-# two trapezoid rules must agree this well: the finer one is then good to 6 AGREE^1.5 = 2e-11
-AGREE = 2e-8
+TERM_ROUNDING = 4e-16  # two roundings of float64 per term summed
+# two trapezoid rules must agree this well: the finer one is then good to 6 TRAPEZOID_AGREEMENT^1.5 = 2e-11
+TRAPEZOID_AGREEMENT = 2e-8
 # nodes of the first rule; 6e-16 is reached by a Gaussian at 8.4 deviations, so a step of 0.84 of
 # them
-FIRST = 10
-DOUBLINGS = 7  # up to 10 * 2**7 = 1280 nodes, then the error estimate says what is left
-CUT = 35.0  # a contour ends where the integrand is e^-35 = 6e-16 of its start
-BLOCK = 512  # rows per vectorised block: bounds memory at 512 * 640 nodes
-PATH = np.linspace(0.0, 1.0, 22)  # places (in log) where a contour is tried before it is used
+FIRST_NODES = 10
+RULE_DOUBLINGS = 7  # up to 10 * 2**7 = 1280 nodes, then the error estimate covers the rest
+CUT_NATS = 35.0  # a contour ends where the integrand is e^-35 = 6e-16 of its start
+BLOCK_ROWS = 512  # rows per vectorised block: bounds memory at 512 * 640 nodes
+TRIAL_PLACES = np.linspace(
+    0.0, 1.0, 22
+)  # places (in log) where a contour is tried before it is used
 
 
 class Transform(NamedTuple):
@@ -98,8 +100,8 @@ class TokenLaw(SaddleExponent):
             q, 0.2 * ones, ones.copy(), self.signal * ones, self.gamma2 * ones, rough
         )
         rows = np.flatnonzero((saddle.c > 0) | (q > negligible))
-        for start in range(0, rows.size, BLOCK):
-            part = rows[start : start + BLOCK]
+        for start in range(0, rows.size, BLOCK_ROWS):
+            part = rows[start : start + BLOCK_ROWS]
             for field, values in zip(
                 out,
                 self._by_contour(Saddle(*(a[part] for a in saddle)), variance),
@@ -115,15 +117,15 @@ class TokenLaw(SaddleExponent):
         """Trapezoid sums of the integrand and its moments, doubled until they agree;
         then phi, ratio, mean, variance.
         """
-        sums, disagreement, cut = self._sums(at, self._path(at), variance)
+        sums, disagreement, cut = self._trapezoid_sums(at, self._contour_path(at), variance)
         # doubling squares the error of a converging rule; 6 d^1.5 leaves room. Rules that never
-        # agreed promise nothing more
+        # agreed get no better estimate
         rule = (
-            np.where(disagreement > AGREE, disagreement, 6 * disagreement**1.5)
+            np.where(disagreement > TRAPEZOID_AGREEMENT, disagreement, 6 * disagreement**1.5)
             + cut
-            + 10 * ROUND
+            + 10 * TERM_ROUNDING
         )
-        error = rule + ROUND * at.size
+        error = rule + TERM_ROUNDING * at.size
         log_value = at.f + np.log(np.abs(sums[0]) / np.pi)
         q = saddle_logit(at, log_value)
         if not self.relevant:
@@ -158,38 +160,38 @@ class TokenLaw(SaddleExponent):
         # cancellation (measured: at most 2 on the right, 7 on the left), then rounding of the mean
         # and of psi(c + w) - psi(c)
         loss = (np.abs(part[2]) + 2 * part[1] ** 2) / spread
-        places = ROUND * (np.abs(centre) / np.sqrt(spread) + np.sqrt(at.curvature))
+        places = TERM_ROUNDING * (np.abs(centre) / np.sqrt(spread) + np.sqrt(at.curvature))
         return ratio, centre + part[1], spread, error * (1 + loss) + places
 
-    def _path(self, at: Saddle) -> _Path:
+    def _contour_path(self, at: Saddle) -> _Path:
         """Bend and length of every row's contour:
         the steepest bend of three along which the integrand falls.
         """
         reach = np.where(at.c < 0, np.minimum(-at.c, 1 + at.c), at.c)
         if self.eps:
             reach = np.minimum(reach, np.abs(at.p / self.eps))
-        k = -reach * self._third(at.c, at.p) / (3 * at.curvature)
+        k = -reach * self._third_derivative(at.c, at.p) / (3 * at.curvature)
         bend = np.clip(2 * k / (1 + np.sqrt(1 + 4 * k * k)), -0.5, 0.5)
         path = _Path(reach, bend, np.zeros_like(bend))
         todo = np.arange(bend.size)
         for shrink in (1.0, 0.5, 0.0):
             sub = _Path(reach[todo], shrink * bend[todo], path.length[todo])
-            length, falls = self._try(Saddle(*(a[todo] for a in at)), sub)
+            length, falls = self._try_contour(Saddle(*(a[todo] for a in at)), sub)
             path.bend[todo], path.length[todo] = sub.bend, length
             todo = todo[~falls]
             if not todo.size:
                 break
         return path
 
-    def _try(self, at: Saddle, path: _Path) -> tuple[Array, Array]:
-        """Where the integrand has fallen to e^-CUT, and whether it fell monotonically."""
+    def _try_contour(self, at: Saddle, path: _Path) -> tuple[Array, Array]:
+        """Where the integrand has fallen to e^-CUT_NATS, and whether it fell monotonically."""
         deviation = at.curvature**-0.5
         # |Gamma| falls like e^{-pi y/2} beyond y = Re z
         far = (40 + 12 * deviation) / deviation
-        x = np.arcsinh(far[:, None] ** PATH * (deviation / path.reach)[:, None])
-        w, _ = _contour(path, x)
+        x = np.arcsinh(far[:, None] ** TRIAL_PLACES * (deviation / path.reach)[:, None])
+        w, _ = _contour_points(path, x)
         v = self._exponent(at, w).real - np.log(np.abs(1 + w / at.c[:, None]))
-        low = v < -CUT
+        low = v < -CUT_NATS
         end = np.where(low.any(1), low.argmax(1), v.shape[1] - 1)
         before = np.arange(v.shape[1] - 1) < end[:, None]
         falls = low.any(1) & ~((np.diff(v, axis=1) > 0.05) & before).any(1) & (v[:, 0] < 0)
@@ -201,7 +203,7 @@ class TokenLaw(SaddleExponent):
         x1 = np.log(x[rows, end])
         # 0/0 where start = end, which is not used
         with np.errstate(divide="ignore", invalid="ignore"):
-            t = np.log(CUT / np.maximum(-v0, 0.1)) / np.log(
+            t = np.log(CUT_NATS / np.maximum(-v0, 0.1)) / np.log(
                 np.maximum(-v1, 0.1) / np.maximum(-v0, 0.1)
             )
         inside = np.exp(
@@ -225,7 +227,7 @@ class TokenLaw(SaddleExponent):
 
     def _terms_at(self, at: Saddle, path: _Path, x: Array, variance: bool) -> Array:
         """Im(integrand * dz/dx) for phi and its moments: (moments, rows, nodes)."""
-        w, dz = _contour(path, x)
+        w, dz = _contour_points(path, x)
         c = at.c[:, None]
         p = at.p[:, None]
         g = np.exp(self._exponent(at, w)) * dz / (1 + w / c)
@@ -234,10 +236,10 @@ class TokenLaw(SaddleExponent):
         pz = p - self.eps * w
         out = [g.imag, (g / pz).imag]
         if variance:
-            out += [(g * m).imag for m in self._polynomials(at, w, pz)]
+            out += [(g * m).imag for m in self._moment_polynomials(at, w, pz)]
         return np.stack(out)
 
-    def _polynomials(self, at: Saddle, w: Array, pz: Array) -> tuple[Array, Array]:
+    def _moment_polynomials(self, at: Saddle, w: Array, pz: Array) -> tuple[Array, Array]:
         """First and second moment of u about s (left rows) or about m_c (right rows).
 
         On the right (m_z - m_c)^2 + g^2/p(z) cancels to O(1/s^2) of itself when l is nearly linear
@@ -268,18 +270,20 @@ class TokenLaw(SaddleExponent):
             left, about_s**2 + self.gamma2 / pz, second
         )
 
-    def _sums(self, at: Saddle, path: _Path, variance: bool) -> tuple[Array, Array, Array]:
+    def _trapezoid_sums(
+        self, at: Saddle, path: _Path, variance: bool
+    ) -> tuple[Array, Array, Array]:
         """Trapezoid sums (moments, rows), the relative disagreement of the last two rules,
         and the cut-off error.
         """
-        n = FIRST
+        n = FIRST_NODES
         x = path.length[:, None] * (np.arange(n + 1) / n)
         first = self._terms_at(at, path, x, variance)
         sums = (first.sum(2) - 0.5 * first[:, :, 0]) * (path.length / n)
-        cut = np.abs(first[:, :, -1]).max(0) * path.length / CUT
+        cut = np.abs(first[:, :, -1]).max(0) * path.length / CUT_NATS
         disagreement = np.full(at.c.size, np.inf)
         todo = np.arange(at.c.size)
-        for level in range(DOUBLINGS):
+        for level in range(RULE_DOUBLINGS):
             if not todo.size:
                 break
             part = Saddle(*(a[todo] for a in at))
@@ -289,13 +293,15 @@ class TokenLaw(SaddleExponent):
                 way.length / (n << level)
             )
             both = 0.5 * (sums[:, todo] + middle)
-            disagreement[todo] = (np.abs(sums[:, todo] - middle) / _scales(both)).max(0)
+            disagreement[todo] = (np.abs(sums[:, todo] - middle) / _moment_scales(both)).max(
+                0
+            )
             sums[:, todo] = both
-            todo = todo[disagreement[todo] > AGREE]
+            todo = todo[disagreement[todo] > TRAPEZOID_AGREEMENT]
         return sums, disagreement, cut / np.abs(sums[0])
 
 
-def _scales(sums: Array) -> Array:
+def _moment_scales(sums: Array) -> Array:
     """Size against which each moment's error counts:
     its own, and for the mean the standard deviation.
     """
@@ -305,7 +311,7 @@ def _scales(sums: Array) -> Array:
     return scales
 
 
-def _contour(path: _Path, x: Array) -> tuple[Array, Array]:
+def _contour_points(path: _Path, x: Array) -> tuple[Array, Array]:
     """z(x) - c and dz/dx."""
     reach = path.reach[:, None]
     sine = path.bend[:, None]

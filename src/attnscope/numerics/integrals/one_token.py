@@ -37,21 +37,22 @@ from scipy.special import logsumexp
 
 from attnscope.numerics.border.sampled_estimate import SampledLog, grouped_log_mean, widened
 
-__all__ = ["Draws", "pair_risk"]
+__all__ = ["SINGLE_TOKEN_METHOD", "Draws", "pair_risk"]
 
 Array = np.ndarray
 
+SINGLE_TOKEN_METHOD = "Monte Carlo over single tokens"  # the name in an Estimate
 # trapezoid step in log t: relative error 43 e^{-12.3} = 2e-4, far below any sampling error
-STEP = 0.8
-RULE = 2e-4  # that error
+LOG_T_STEP = 0.8
+LOG_T_STEP_ERROR = 2e-4  # the relative error of that step
 # step of the table that is interpolated where positions have different probabilities
-FINE = 0.3
-DEPTH = 17.0  # nats below the peak at which the integral ends: 4e-8
-NODES = 96  # nodes of the search for its range
+TABLE_STEP = 0.3
+ONE_TOKEN_DEPTH_NATS = 17.0  # nats below the peak at which the integral ends: 4e-8
+SEARCH_NODES = 96  # nodes of the search for its range
 MOST_NODES = 4000  # a wider integrand is refined no further (the widest seen takes 700)
-CELLS = 1 << 19  # (node, draw) pairs worked on at a time: 4 MB arrays
-MERGED = 8  # distinct position probabilities that the search for the range tells apart
-SEARCHED = 8  # groups that take part in the search for the range
+TABLE_BLOCK_PAIRS = 1 << 19  # (node, draw) pairs worked on at a time: 4 MB arrays
+SEARCH_PROBABILITIES = 8  # distinct position probabilities in the search for the range
+SEARCH_GROUPS = 8  # groups that take part in the search for the range
 
 
 class Draws(NamedTuple):
@@ -93,38 +94,40 @@ def pair_risk(draws: Draws, probs: Array, counts: Array) -> SampledLog:
     n = np.asarray(counts, dtype=np.float64)[order]
     length = float(n.sum())
     if length == 1:
-        return _alone(draws)
+        return _single_position_risk(draws)
     uniform = log_pi.size == 1
-    step = STEP if uniform else FINE
+    step = LOG_T_STEP if uniform else TABLE_STEP
     # terms beyond float64 do not matter; the result is checked
     with np.errstate(all="ignore"):
-        low, high = _range(draws, log_pi, n)
+        low, high = _integrand_range(draws, log_pi, n)
         # the table is read at y = pi t: for the least t at the smallest pi, for the largest at the
         # largest
         low = low + log_pi[-1]
         high = high + log_pi[0]
         nodes = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
-        table = _table(draws, nodes)
+        table = _one_token_table(draws, nodes)
         size = len(draws.log_ratio)
-        left_out = _left_out(table)
+        left_out = _sums_without_group(table)
         if uniform:
-            whole = _uniform(nodes, _summed(table), length, size)
-            parts = _uniform(nodes, left_out, length, size - size / draws.groups)
+            whole = _log_risk_uniform(nodes, _sum_of_groups(table), length, size)
+            parts = _log_risk_uniform(nodes, left_out, length, size - size / draws.groups)
             rule = 0.0
         else:
-            whole = _grouped(nodes, _summed(table), log_pi, n, size)
-            parts = _grouped(nodes, left_out, log_pi, n, size - size / draws.groups)
-            half = _Table(*(x[::2] for x in _summed(table)))
+            whole = _log_risk_distinct(nodes, _sum_of_groups(table), log_pi, n, size)
+            parts = _log_risk_distinct(nodes, left_out, log_pi, n, size - size / draws.groups)
+            half = _Table(*(x[::2] for x in _sum_of_groups(table)))
             rule = abs(
-                math.expm1(float(_grouped(nodes[::2], half, log_pi, n, size)[0] - whole[0]))
+                math.expm1(
+                    float(_log_risk_distinct(nodes[::2], half, log_pi, n, size)[0] - whole[0])
+                )
             )
     relative = np.exp(parts - whole[0])
     spread = float(np.sum((relative - relative.mean()) ** 2)) * (1 - 1 / draws.groups)
     error = widened(math.sqrt(spread), draws.groups)
-    return SampledLog(float(whole[0]), math.hypot(error, rule + RULE))
+    return SampledLog(float(whole[0]), math.hypot(error, rule + LOG_T_STEP_ERROR))
 
 
-def _alone(draws: Draws) -> SampledLog:
+def _single_position_risk(draws: Draws) -> SampledLog:
     """L = 1: E_1 v."""
     if draws.own is None:
         return SampledLog(-math.inf, 0.0)
@@ -133,13 +136,13 @@ def _alone(draws: Draws) -> SampledLog:
     return grouped_log_mean(logs, draws.groups)
 
 
-def _table(draws: Draws, nodes: Array) -> _Table:
-    block = max(1, CELLS // len(draws.log_ratio))
-    parts = [_part(draws, nodes[i : i + block]) for i in range(0, nodes.size, block)]
+def _one_token_table(draws: Draws, nodes: Array) -> _Table:
+    block = max(1, TABLE_BLOCK_PAIRS // len(draws.log_ratio))
+    parts = [_table_block(draws, nodes[i : i + block]) for i in range(0, nodes.size, block)]
     return _Table(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 
 
-def _part(draws: Draws, tau: Array) -> _Table:
+def _table_block(draws: Draws, tau: Array) -> _Table:
     grown = np.exp(tau[:, None] + draws.log_ratio)  # y r
     logs = draws.log_background + draws.log_ratio - grown
     scale = logs.max(1)
@@ -173,11 +176,11 @@ def _by_group(x: Array, groups: int) -> Array:
     return x.reshape(len(x), -1, groups).sum(1)
 
 
-def _summed(t: _Table) -> _Table:
+def _sum_of_groups(t: _Table) -> _Table:
     return _Table(*(x if x.ndim == 1 else x.sum(1, keepdims=True) for x in t))
 
 
-def _left_out(t: _Table) -> _Table:
+def _sums_without_group(t: _Table) -> _Table:
     """The sums without each of the groups."""
     return _Table(*(x if x.ndim == 1 else x.sum(1, keepdims=True) - x for x in t))
 
@@ -189,7 +192,7 @@ def _log_phi(t: _Table, size: float) -> Array:
     return np.where(q < 0.5, np.log1p(-np.minimum(q, 0.5)), np.minimum(direct, 0.0))
 
 
-def _uniform(tau: Array, t: _Table, length: float, size: float) -> Array:
+def _log_risk_uniform(tau: Array, t: _Table, length: float, size: float) -> Array:
     """log R for pi = 1/L, (groups,): y = t/L is the variable."""
     phi = _log_phi(t, size)
     pairs = np.maximum(t.a2 * t.a0 - t.a1**2, 0.0) / size**2
@@ -202,7 +205,7 @@ def _uniform(tau: Array, t: _Table, length: float, size: float) -> Array:
     )
 
 
-def _grouped(tau: Array, t: _Table, log_pi: Array, n: Array, size: float) -> Array:
+def _log_risk_distinct(tau: Array, t: _Table, log_pi: Array, n: Array, size: float) -> Array:
     """log R for distinct pi, (groups,): the table is interpolated at log(pi_g t); v = 0 here."""
     inner = np.arange(tau[0] - log_pi[-1], tau[-1] - log_pi[0] + 1e-9, tau[1] - tau[0])
     at = inner[:, None] + log_pi
@@ -210,27 +213,27 @@ def _grouped(tau: Array, t: _Table, log_pi: Array, n: Array, size: float) -> Arr
     spread = np.maximum(t.a2 / t.a0 - (t.a1 / t.a0) ** 2, 0.0)
     out = []
     for g in range(t.a0.shape[1]):
-        log_a = _spline(tau, np.log(t.a0[:, g] / size) + t.scale, at)
-        log_phi = _spline(tau, _log_phi(t, size)[:, g], at)
-        mu = _spline(tau, mean[:, g], at)
-        V = np.maximum(_spline(tau, spread[:, g], at), 0.0)
-        out.append(_pairs(log_pi + log_a - log_phi, mu, V, n, log_phi) + inner)
+        log_a = _spline_values(tau, np.log(t.a0[:, g] / size) + t.scale, at)
+        log_phi = _spline_values(tau, _log_phi(t, size)[:, g], at)
+        mu = _spline_values(tau, mean[:, g], at)
+        V = np.maximum(_spline_values(tau, spread[:, g], at), 0.0)
+        out.append(_log_pair_sum(log_pi + log_a - log_phi, mu, V, n, log_phi) + inner)
     return logsumexp(np.array(out), axis=1) + math.log(tau[1] - tau[0])
 
 
-def _pairs(log_b: Array, mu: Array, V: Array, n: Array, log_phi: Array) -> Array:
+def _log_pair_sum(log_b: Array, mu: Array, V: Array, n: Array, log_phi: Array) -> Array:
     """log of sum_{j<l} B_j B_l [V_j + V_l + (mu_j - mu_l)^2] prod phi_0, for every node."""
     top = log_b.max(1, keepdims=True)
     b = np.exp(log_b - top)
     total = (n * b).sum(1)
     centre = ((n * b * mu).sum(1) / total)[:, None]
     # over j != l: sum_j B_j V_j sum_{l != j} B_l, and the spread of mu over positions
-    inside = (n * b * V * (_others(n * b) + (n - 1) * b)).sum(1)
+    inside = (n * b * V * (_sums_of_others(n * b) + (n - 1) * b)).sum(1)
     across = total * (n * b * (mu - centre) ** 2).sum(1)
     return np.log(inside + across) + 2 * top[:, 0] + log_phi @ n
 
 
-def _others(x: Array) -> Array:
+def _sums_of_others(x: Array) -> Array:
     """Sums of the other columns, (nodes, G):
     without the difference in which a rare position is lost.
     """
@@ -240,54 +243,56 @@ def _others(x: Array) -> Array:
     return before + after
 
 
-def _spline(x: Array, y: Array, at: Array) -> Array:
+def _spline_values(x: Array, y: Array, at: Array) -> Array:
     """Cubic interpolation; beyond the table its value at the end."""
     good = np.isfinite(y)
     inside = np.clip(at, x[good][0], x[good][-1])
     return CubicSpline(x[good], y[good])(inside)
 
 
-def _range(draws: Draws, log_pi: Array, n: Array) -> tuple[float, float]:
-    """Where in log t the integrand is within DEPTH of its peak, from few groups; log_pi falls."""
-    count = draws.groups if draws.groups < SEARCHED else SEARCHED
+def _integrand_range(draws: Draws, log_pi: Array, n: Array) -> tuple[float, float]:
+    """Where in log t the integrand is within ONE_TOKEN_DEPTH_NATS of its peak, from few groups; log_pi falls."""
+    count = draws.groups if draws.groups < SEARCH_GROUPS else SEARCH_GROUPS
     few = Draws(
-        _few(draws.log_ratio, draws.groups, count),
-        _few(draws.log_background, draws.groups, count),
-        _few(draws.mean, draws.groups, count),
-        None if draws.variance is None else _few(draws.variance, draws.groups, count),
-        None if draws.own is None else _few(draws.own, draws.groups, count),
+        _first_groups(draws.log_ratio, draws.groups, count),
+        _first_groups(draws.log_background, draws.groups, count),
+        _first_groups(draws.mean, draws.groups, count),
+        None
+        if draws.variance is None
+        else _first_groups(draws.variance, draws.groups, count),
+        None if draws.own is None else _first_groups(draws.own, draws.groups, count),
         count,
     )
-    log_pi, n, margin = _merged(log_pi, n)
-    low = -float(few.log_ratio.max()) - 2 * DEPTH - log_pi[0]
+    log_pi, n, margin = _merged_probabilities(log_pi, n)
+    low = -float(few.log_ratio.max()) - 2 * ONE_TOKEN_DEPTH_NATS - log_pi[0]
     high = -float(few.log_ratio.min()) + 6 - log_pi[-1]
     for _ in range(60):
-        u = np.linspace(low, high, NODES)
-        t = _summed(_table(few, (u[:, None] + log_pi).ravel()))
+        u = np.linspace(low, high, SEARCH_NODES)
+        t = _sum_of_groups(_one_token_table(few, (u[:, None] + log_pi).ravel()))
         values = _integrand(u, t, log_pi, n, len(few.log_ratio))
-        near = np.flatnonzero(values > np.nanmax(values) - DEPTH)
+        near = np.flatnonzero(values > np.nanmax(values) - ONE_TOKEN_DEPTH_NATS)
         before = high - low
         low = u[max(near[0] - 1, 0)]
-        high = u[min(near[-1] + 1, NODES - 1)]
-        if high - low > 0.7 * before or high - low < NODES * STEP:
+        high = u[min(near[-1] + 1, SEARCH_NODES - 1)]
+        if high - low > 0.7 * before or high - low < SEARCH_NODES * LOG_T_STEP:
             break
-    return low - margin, min(high, low + MOST_NODES * STEP) + margin
+    return low - margin, min(high, low + MOST_NODES * LOG_T_STEP) + margin
 
 
-def _few(x: Array, groups: int, count: int) -> Array:
+def _first_groups(x: Array, groups: int, count: int) -> Array:
     """The draws of the first `count` groups."""
     return x.reshape(-1, groups)[:, :count].ravel()
 
 
-def _merged(log_pi: Array, n: Array) -> tuple[Array, Array, float]:
-    """At most MERGED probabilities that stand for all,
+def _merged_probabilities(log_pi: Array, n: Array) -> tuple[Array, Array, float]:
+    """At most SEARCH_PROBABILITIES probabilities that stand for all,
     and by how much the logarithm of one is moved.
     """
-    if log_pi.size <= MERGED:
+    if log_pi.size <= SEARCH_PROBABILITIES:
         return log_pi, n, 0.0
-    ends = np.linspace(log_pi[0], log_pi[-1], MERGED)
+    ends = np.linspace(log_pi[0], log_pi[-1], SEARCH_PROBABILITIES)
     nearest = np.argmin(np.abs(log_pi[:, None] - ends), axis=1)
-    counts = np.bincount(nearest, weights=n, minlength=MERGED)
+    counts = np.bincount(nearest, weights=n, minlength=SEARCH_PROBABILITIES)
     return ends[counts > 0], counts[counts > 0], float(ends[0] - ends[1])
 
 
@@ -298,7 +303,7 @@ def _integrand(u: Array, t: _Table, log_pi: Array, n: Array, size: float) -> Arr
     mu = (t.centre + t.a1[:, 0] / t.a0[:, 0]).reshape(shape)
     spread = (t.a2 / t.a0 - (t.a1 / t.a0) ** 2).reshape(shape)
     log_a = (np.log(t.a0[:, 0] / size) + t.scale).reshape(shape)
-    pairs = _pairs(log_pi + log_a - phi, mu, np.maximum(spread, 0.0), n, phi)
+    pairs = _log_pair_sum(log_pi + log_a - phi, mu, np.maximum(spread, 0.0), n, phi)
     own = np.log(np.maximum(t.own[:, 0], 0.0) / size) + t.scale
     alone = logsumexp(2 * log_pi + own.reshape(shape) - phi, b=n, axis=1) + phi @ n
     return np.logaddexp(pairs + u, alone + u)

@@ -1,9 +1,9 @@
-"""phi and its moments as piecewise Chebyshev polynomials, for pmfs whose many probabilities ask for
-phi at very many arguments.
+"""phi and its moments as piecewise Chebyshev polynomials, for pmfs with so many probabilities that phi
+is needed at very many arguments.
 
 Interpolated are q = logit(1 - phi) (smooth at both ends, and it keeps the relative accuracy of phi
 AND of 1 - phi), log ratio, mean and log variance. A panel is halved until the last coefficients of
-all of them are below TAIL or below the error of its nodes. Left of the range q is already
+all of them are below COEFFICIENT_TAIL or below the error of its nodes. Left of the range q is already
 negligible and its end value is used. The error of a panel is the largest error of its nodes plus
 its largest tail.
 """
@@ -23,14 +23,14 @@ Array = np.ndarray
 # range
 DEGREE = 15
 # last two coefficients, absolute for q and the logs, in standard deviations for the mean
-TAIL = 3e-12
-PANELS = 12  # to start with
+COEFFICIENT_TAIL = 3e-12
+FIRST_PANELS = 12  # before any halving
 # beyond so many halvings, or panels in one round, the tail that is left is reported as error
-HALVINGS = 14
-CROWD = 1000
+MOST_HALVINGS = 14
+MOST_OPEN_PANELS = 1000
 
-NODES = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
-TO_COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(NODES, DEGREE))
+CHEBYSHEV_NODES = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
+TO_COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(CHEBYSHEV_NODES, DEGREE))
 
 
 class Piecewise:
@@ -39,16 +39,16 @@ class Piecewise:
     def __init__(self, law: TokenLaw, variance: bool, low: float, high: float):
         self.law = law
         self.variance = variance
-        edges = np.linspace(low, max(high, low + 1), PANELS + 1)
+        edges = np.linspace(low, max(high, low + 1), FIRST_PANELS + 1)
         done: list[tuple[Array, ...]] = []
         left = edges[:-1]
         right = edges[1:]
-        for halving in range(HALVINGS + 1):
-            coefficients, errors, tails = self._fit(left, right)
+        for halving in range(MOST_HALVINGS + 1):
+            coefficients, errors, tails = self._fit_panels(left, right)
             good = (
-                (tails < np.maximum(TAIL, errors.max(1)))
-                | (halving == HALVINGS)
-                | (left.size > CROWD)
+                (tails < np.maximum(COEFFICIENT_TAIL, errors.max(1)))
+                | (halving == MOST_HALVINGS)
+                | (left.size > MOST_OPEN_PANELS)
             )
             done.append(
                 (
@@ -73,11 +73,11 @@ class Piecewise:
         self.coefficients = coefficients[order].transpose(2, 1, 0).copy()
         self.errors = errors[order]
 
-    def _fit(self, left: Array, right: Array) -> tuple[Array, Array, Array]:
+    def _fit_panels(self, left: Array, right: Array) -> tuple[Array, Array, Array]:
         """Coefficients (panels, degree + 1, functions), node errors (panels, 2)
         and tails (panels,).
         """
-        y = 0.5 * (left + right)[:, None] + 0.5 * (right - left)[:, None] * NODES
+        y = 0.5 * (left + right)[:, None] + 0.5 * (right - left)[:, None] * CHEBYSHEV_NODES
         t = self.law.transform(y.ravel(), self.variance)
         fields = [t.logit]
         if self.law.relevant:

@@ -17,12 +17,22 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["doubling_edges", "legendre", "normal_panels", "panel_nodes"]
+__all__ = [
+    "EPS",
+    "NORMAL_REACH_SIGMAS",
+    "doubling_edges",
+    "legendre",
+    "normal_panels",
+    "panel_nodes",
+]
 
-REACH = 38.0  # see the module docstring
+EPS = float(np.finfo(np.float64).eps)  # the spacing of float64 at 1
+DENSITY_REACH_SIGMAS = 38.0  # the module docstring explains this number
+# a standard normal exceeds 9.5 in absolute value with probability 2e-21
+NORMAL_REACH_SIGMAS = 9.5
 # nodes per panel of the value and of the comparison that estimates its error
-FINE = 20
-COARSE = 12
+FINE_NODES = 20
+COARSE_NODES = 12
 
 
 @lru_cache
@@ -44,7 +54,7 @@ def doubling_edges(
     points: list[Any] = [(low, high), cuts]
     for place, scale in places:
         stop = max(5, np.ceil(np.log2((high - low) / scale)) + 1)
-        steps = scale * _doubling(int(stop))
+        steps = scale * _doubling_distances(int(stop))
         points += [place + steps, place - steps]
     edges = np.minimum(np.maximum(np.concatenate(points), low), high)
     edges.sort()
@@ -54,7 +64,7 @@ def doubling_edges(
 
 
 @lru_cache(maxsize=32)
-def _doubling(stop: int) -> np.ndarray:
+def _doubling_distances(stop: int) -> np.ndarray:
     """0, 1, ..., 8, 16, 32, ..., 2^(stop - 1)."""
     return np.concatenate([np.arange(9.0), 2.0 ** np.arange(4, stop)])
 
@@ -63,7 +73,7 @@ def panel_nodes(edges: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """(nodes, weights) of the fine rule and of the coarse rule on the panels between the edges."""
     left = edges[:-1, None]
     width = np.diff(edges)[:, None]
-    rules = (legendre(FINE), legendre(COARSE))
+    rules = (legendre(FINE_NODES), legendre(COARSE_NODES))
     # each (panels * nodes,)
     return [((left + width * x).ravel(), (width * w).ravel()) for x, w in rules]
 
@@ -76,5 +86,10 @@ def normal_panels(
     """
     # the integer grid resolves the others
     narrow = [(place, scale) for place, scale in places if scale < 1]
-    edges = doubling_edges(narrow, -REACH, REACH, [*np.arange(-REACH + 1, REACH), *kinks])
+    edges = doubling_edges(
+        narrow,
+        -DENSITY_REACH_SIGMAS,
+        DENSITY_REACH_SIGMAS,
+        [*np.arange(-DENSITY_REACH_SIGMAS + 1, DENSITY_REACH_SIGMAS), *kinks],
+    )
     return [(g, w * np.exp(-0.5 * g * g) / np.sqrt(2 * np.pi)) for g, w in panel_nodes(edges)]

@@ -36,19 +36,30 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import betainc, betaincinv, hyp2f1, log_ndtr, ndtri_exp
 
-from attnscope.numerics.integrals.quadrature import doubling_edges, legendre, panel_nodes
+from attnscope.numerics.integrals.log_sums import quiet_log
+from attnscope.numerics.integrals.quadrature import (
+    EPS,
+    NORMAL_REACH_SIGMAS,
+    doubling_edges,
+    legendre,
+    panel_nodes,
+)
 
 __all__ = ["cosine_success", "dot_success"]
 
-EPS = float(np.finfo(np.float64).eps)
-REACH = 9.5  # standard normals beyond have probability 2e-21
-SPREAD = 8.0  # of chi_n below its centre: standard deviation below .71, lower tail lighter
-INNER = 22  # panels of width at most 1 around v*
-NODES = 16  # on each of them: log-concave of curvature near 1, resolved to rounding
-ROUNDING = 16 * EPS  # of densities and tails, times n: logarithms of size n are exponentiated
-# relative, against mpmath: betainc 1e-12 to n = 10^4 and 4e-12 at 10^6 (where ROUNDING n is more),
+CHI_LOWER_REACH = (
+    8.0  # of chi_n below its centre: standard deviation below .71, lower tail lighter
+)
+INNER_PANELS = 22  # panels of width at most 1 around v*
+PANEL_NODES = (
+    16  # Gauss nodes on each of them: log-concave of curvature near 1, resolved to rounding
+)
+DENSITY_ROUNDING = (
+    16 * EPS
+)  # of densities and tails, times n: logarithms of size n are exponentiated
+# relative, against mpmath: betainc 1e-12 to n = 10^4 and 4e-12 at 10^6 (where DENSITY_ROUNDING n is more),
 # hyp2f1 3e-15
-SPECIAL = 1e-12
+SPECIAL_FUNCTION_ERROR = 1e-12
 
 Found = tuple[float, float]  # probability and its error
 
@@ -57,8 +68,8 @@ def dot_success(n: int, others: float, s: float) -> Found:
     """P(y.x_J is the largest), n >= 1."""
     root = math.hypot(1.0, s)
     centre = math.sqrt(n)
-    low = (max(0.0, centre - SPREAD) - REACH * s) / root
-    high = (centre + REACH * (1 + s)) / root
+    low = (max(0.0, centre - CHI_LOWER_REACH) - NORMAL_REACH_SIGMAS * s) / root
+    high = (centre + NORMAL_REACH_SIGMAS * (1 + s)) / root
     at = float(-ndtri_exp(-math.log(others))) if others > 1 else 0.0
     # the turn of the wrong scores; and a = 0, where chi_n has an edge that s Z rounds off
     places = [(min(max(at, low), high), 1 / max(1.0, at))]
@@ -72,8 +83,8 @@ def dot_success(n: int, others: float, s: float) -> Found:
         return np.exp(others * log_ndtr(a))
 
     edges = doubling_edges(places, low, high, np.arange(math.ceil(low), math.floor(high) + 1))
-    value, error = _mean(density, right, edges)
-    return value, error + ROUNDING * (n + at**2 + 10)
+    value, error = _density_mean(density, right, edges)
+    return value, error + DENSITY_ROUNDING * (n + at**2 + 10)
 
 
 def _chi_plus_normal(a: np.ndarray, n: int, s: float) -> np.ndarray:
@@ -84,21 +95,21 @@ def _chi_plus_normal(a: np.ndarray, n: int, s: float) -> np.ndarray:
     peak = np.where(
         a > 0, 2 * s * (n - 1) / np.maximum(a + bent, 1e-300), (bent - a) / (2 * s)
     )
-    start = np.maximum(peak - INNER / 2, -a / s)
-    width = (np.maximum(peak, start) + INNER / 2 - start) / INNER
-    x, w = legendre(NODES)
-    steps = (np.arange(INNER)[:, None] + x).ravel()
+    start = np.maximum(peak - INNER_PANELS / 2, -a / s)
+    width = (np.maximum(peak, start) + INNER_PANELS / 2 - start) / INNER_PANELS
+    x, w = legendre(PANEL_NODES)
+    steps = (np.arange(INNER_PANELS)[:, None] + x).ravel()
     v = start[:, None] + width[:, None] * steps
     r = np.maximum((a[:, None] + s * v) / root, 1e-300)
     # relative to r = sqrt(n), where r^(n-1) e^{-r^2/2} has its bulk: no overflow
     logs = (n - 1) * np.log(r / math.sqrt(n)) - v * v / 2 - (a * a / 2)[:, None] + n / 2
-    return (np.exp(logs) @ np.tile(w, INNER)) * width
+    return (np.exp(logs) @ np.tile(w, INNER_PANELS)) * width
 
 
 def cosine_success(n: int, others: float, s: float) -> Found:
     """P(y.x_J/|x_J| is the largest), n >= 1; ties by chance."""
     if n == 1:
-        return _signs(others, s)
+        return _sign_success(others, s)
     a = (n - 1) / 2
     root = math.hypot(1.0, s)
     rho = 1 / root
@@ -115,7 +126,7 @@ def cosine_success(n: int, others: float, s: float) -> Found:
     def right(phi: np.ndarray) -> np.ndarray:
         below = betainc(a, a, np.sin(phi / 2) ** 2)
         above = betainc(a, a, np.cos(phi / 2) ** 2)
-        kept = np.where(below < 0.5, np.log1p(-np.minimum(below, 0.5)), _log(above))
+        kept = np.where(below < 0.5, np.log1p(-np.minimum(below, 0.5)), quiet_log(above))
         return np.exp(others * kept)
 
     typical = math.atan(s)
@@ -125,11 +136,11 @@ def cosine_success(n: int, others: float, s: float) -> Found:
     steep = math.sin(turn) / max(1.0, (n - 1) * abs(math.cos(turn)))
     places = [(typical, wide), (turn, max(steep, 1e-60)), (0.0, min(s, 1.0))]
     edges = doubling_edges(places, 0.0, math.pi)
-    value, error = _mean(density, right, edges)
-    return value, error + SPECIAL + ROUNDING * n
+    value, error = _density_mean(density, right, edges)
+    return value, error + SPECIAL_FUNCTION_ERROR + DENSITY_ROUNDING * n
 
 
-def _signs(others: float, s: float) -> Found:
+def _sign_success(others: float, s: float) -> Found:
     """One example: the right sign agrees with y's with probability 1/2 + atan(1/s)/pi."""
     agree = 0.5 + math.atan(1 / s) / math.pi
     m = others + 1
@@ -138,12 +149,7 @@ def _signs(others: float, s: float) -> Found:
     return value, 8 * EPS * value
 
 
-def _log(x: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return np.log(x)
-
-
-def _mean(
+def _density_mean(
     density: Callable[[np.ndarray], np.ndarray],
     function: Callable[[np.ndarray], np.ndarray],
     edges: np.ndarray,

@@ -23,9 +23,11 @@ __all__ = ["Saddle", "SaddleExponent", "saddle_logit"]
 
 Array = np.ndarray
 
-CAP = 1e6  # saddles beyond this belong to phi < exp(-1e6), which no integral here reaches
+LARGEST_SADDLE = (
+    1e6  # saddles beyond this belong to phi < exp(-1e6), which no integral here reaches
+)
 # logit of the saddle's place in its interval: starts for Newton, so not critical
-TABLE = np.linspace(-32.0, 32.0, 385)
+SADDLE_LOGITS = np.linspace(-32.0, 32.0, 385)
 
 
 class Saddle(NamedTuple):
@@ -66,7 +68,7 @@ class SaddleExponent:
     @cached_property
     def places(self) -> Array:
         """Arguments y spread over every scale on which phi varies."""
-        return np.concatenate([y[::4] for y, _ in self._tables])
+        return np.concatenate([y[::4] for y, _ in self._saddle_tables])
 
     def where_logit(self, q: float) -> float:
         """The y with about logit(1 - phi) = q."""
@@ -94,7 +96,7 @@ class SaddleExponent:
             + self.signal2 * self.gamma2 / p**3
         )
 
-    def _third(self, c: Array, p: Array) -> Array:
+    def _third_derivative(self, c: Array, p: Array) -> Array:
         r = self.eps / p
         return (
             -2 * (zeta(3, 1 + c) + 1 / c**3)
@@ -102,7 +104,7 @@ class SaddleExponent:
             + 3 * r * self.signal2 * self.gamma2 / p**3
         )
 
-    def _value(self, c: Array, p: Array, y: Array) -> tuple[Array, Array]:
+    def _value_and_modulus(self, c: Array, p: Array, y: Array) -> tuple[Array, Array]:
         """f(c), and the sum of the moduli of its terms."""
         log_gamma = gammaln(1 + c) - np.log(np.abs(c))
         gauss = -0.5 * self.dim * np.log1p(-self.eps * c / self.p0)
@@ -115,11 +117,13 @@ class SaddleExponent:
     # -------------------------------------------------------------------------------------------
 
     @cached_property
-    def _tables(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    def _saddle_tables(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         """For the left and the right interval: increasing y and the saddle c there."""
-        left = self.lo * expit(-TABLE)
+        left = self.lo * expit(-SADDLE_LOGITS)
         right = (
-            self.hi * expit(TABLE) if self.hi < CAP else np.geomspace(1e-14, CAP, TABLE.size)
+            self.hi * expit(SADDLE_LOGITS)
+            if self.hi < LARGEST_SADDLE
+            else np.geomspace(1e-14, LARGEST_SADDLE, SADDLE_LOGITS.size)
         )
         tables = []
         for c in (left, right):
@@ -129,7 +133,7 @@ class SaddleExponent:
 
     def _saddle(self, y: Array, newton: int) -> Saddle:
         """The lower of the two saddles of every row."""
-        left, right = (self._saddle_of(y, table, newton) for table in self._tables)
+        left, right = (self._saddle_of(y, table, newton) for table in self._saddle_tables)
         return Saddle(
             *(np.where(right.f <= left.f, b, a) for a, b in zip(left, right, strict=True))
         )
@@ -144,7 +148,7 @@ class SaddleExponent:
             p = self.p0 - self.eps * c
             c = np.clip(c - (self._slope(c, p) - y) / self._curvature(c, p), low, high)
         p = np.maximum(self.p0 - self.eps * c, 1e-15 * self.p0)
-        f, size = self._value(c, p, y)
+        f, size = self._value_and_modulus(c, p, y)
         return Saddle(y, c, p, f, self._curvature(c, p), size)
 
 

@@ -1,12 +1,12 @@
-"""Where E[q(G, s(G))] asks a user's s: panels, nodes of two rules, probes between them.
+"""Where E[q(G, s(G))] evaluates a user's s: panels, nodes of two rules, probes between them.
 
 notation: s(g) = sigma(lam (mean + sd g)), G standard normal with density phi.
 
 The line |g| <= REACH is cut at the integers, at declared kinks and, where sigma turns on a
 scale below one standard deviation, at doubling distances from there. A panel has 20 Gauss-
-Legendre nodes and 13 Gauss-Lobatto nodes, the ends among them; in the bulk |g| <= BULK it has
-golden-section probes too, DENSITY per standard deviation or as many as the predictor's
-`scale` asks for. All of this is geometry: it knows numbers, never values of sigma, and may be
+Legendre nodes and 13 Gauss-Lobatto nodes, the ends among them; in the bulk |g| <= PROBED_SIGMAS it has
+golden-section probes too, PROBES_PER_SIGMA per standard deviation or as many as the predictor's
+`scale` asks for. All of this is geometry: it does not depend on values of sigma and may be
 kept for the next call.
 """
 
@@ -20,18 +20,24 @@ import numpy as np
 
 from attnscope.errors import bad
 from attnscope.numerics.integrals.interpolation import (
-    COARSE,
     GOLDEN_GAP,
+    LOBATTO_POINTS,
     golden,
     golden_interpolation,
     lobatto,
 )
-from attnscope.numerics.integrals.quadrature import FINE, REACH, doubling_edges, legendre
+from attnscope.numerics.integrals.quadrature import (
+    DENSITY_REACH_SIGMAS,
+    EPS,
+    FINE_NODES,
+    doubling_edges,
+    legendre,
+)
 
 __all__ = [
-    "BUDGET",
-    "ENDS",
     "EPS",
+    "EVALUATION_BUDGET",
+    "LOBATTO_ENDS",
     "First",
     "Kinks",
     "Panels",
@@ -42,20 +48,25 @@ __all__ = [
     "phi",
 ]
 
-EPS = 2.0**-52
-SHIFT = 4.0  # roundings of lam (mean + sd g) and of a first product inside sigma
-INTEGERS = np.arange(-REACH, REACH + 1)
-BULK = 8.0  # standard deviations that are probed: beyond, a bump of height 1 weighs 1e-15
-DENSITY = 256  # probes per standard deviation: they take about as long as the two rules
-MOST_PROBES = 2048  # per panel; denser probes cut the panel first
+SCORE_ROUNDINGS = 4.0  # roundings of lam (mean + sd g) and of a first product inside sigma
+INTEGER_EDGES = np.arange(-DENSITY_REACH_SIGMAS, DENSITY_REACH_SIGMAS + 1)
+PROBED_SIGMAS = (
+    8.0  # standard deviations that are probed: beyond, a bump of height 1 weighs 1e-15
+)
+PROBES_PER_SIGMA = (
+    256  # probes per standard deviation: they take about as long as the two rules
+)
+MOST_PANEL_PROBES = 2048  # per panel; denser probes cut the panel first
 # evaluations of sigma by the rules, and as many by probes: 20 ms of a library function
-BUDGET = 1 << 20
+EVALUATION_BUDGET = 1 << 20
 SCALE_GAP = 6.0  # gap of the probes in scales: exp(-(x/scale)^2) is 1e-4 at 3 scales
-KEPT = 8  # geometries that are remembered: 0.1 MB each, 10 MB at the narrowest `scale`
+CACHED_GEOMETRIES = (
+    8  # geometries that are cached: 0.1 MB each, 10 MB at the narrowest `scale`
+)
 
 
-ENDS = slice(0, COARSE, COARSE - 1)  # of the Lobatto nodes
-NEXT = slice(1, COARSE - 1, COARSE - 3)  # to the ends
+LOBATTO_ENDS = slice(0, LOBATTO_POINTS, LOBATTO_POINTS - 1)  # of the Lobatto nodes
+LOBATTO_SECONDS = slice(1, LOBATTO_POINTS - 1, LOBATTO_POINTS - 3)  # to the ends
 
 
 class ScoreLaw(NamedTuple):
@@ -114,7 +125,7 @@ class Panels(NamedTuple):
 
     def nodes(self) -> list[np.ndarray]:
         """Both rules, the Legendre nodes first."""
-        return [self.g.ravel(), self.coarse_g[:, :COARSE].ravel()]
+        return [self.g.ravel(), self.coarse_g[:, :LOBATTO_POINTS].ravel()]
 
 
 class Probed(NamedTuple):
@@ -131,7 +142,7 @@ class Probed(NamedTuple):
 
 
 class First(NamedTuple):
-    """The first panels, and every place to ask: nodes, probes, both sides of every kink."""
+    """The first panels, and every place of evaluation: nodes, probes, both sides of every kink."""
 
     panels: Panels
     probed: Probed
@@ -144,51 +155,66 @@ def phi(g: np.ndarray) -> np.ndarray:
 
 
 def first_panels(predictor: Any, law: ScoreLaw) -> First:
-    """Where a Componentwise is asked first; its turns, kinks and scale are used."""
+    """Where a Componentwise is evaluated first; its turns, kinks and scale are used."""
     steep = law.lam * law.sd
     if steep == 0:
-        return _first((), Kinks((), ()), _density(predictor, steep))
+        return _first_geometry((), Kinks((), ()), _probe_density(predictor, steep))
     turns = ((law.place(x), scale / steep) for x, scale in predictor.turns())
     narrow = tuple(turn for turn in turns if turn[1] < 1)  # the integers resolve the others
-    return _first(narrow, _kinks(predictor, law), _density(predictor, steep))
+    return _first_geometry(
+        narrow, _kinks_in_g(predictor, law), _probe_density(predictor, steep)
+    )
 
 
-def _density(predictor: Any, steep: float) -> float:
+def _probe_density(predictor: Any, steep: float) -> float:
     """Probes per standard deviation of the score."""
     if predictor.scale is None or steep == 0:
-        return DENSITY
+        return PROBES_PER_SIGMA
     wanted = GOLDEN_GAP * steep / (SCALE_GAP * predictor.scale)
-    if 2 * BULK * wanted > BUDGET:
-        least = predictor.scale * 2 * BULK * wanted / BUDGET
+    if 2 * PROBED_SIGMAS * wanted > EVALUATION_BUDGET:
+        least = predictor.scale * 2 * PROBED_SIGMAS * wanted / EVALUATION_BUDGET
         must = f"at least {least:.2g} where the scores have standard deviation {steep:.3g}"
         other = "a smaller temperature, or method='monte-carlo'"
         raise bad("scale", "Componentwise", must, predictor.scale, other)
-    return max(DENSITY, wanted)
+    return max(PROBES_PER_SIGMA, wanted)
 
 
-def _kinks(predictor: Any, law: ScoreLaw) -> Kinks:
+def _kinks_in_g(predictor: Any, law: ScoreLaw) -> Kinks:
     places = (law.place(x) for x in predictor.kinks)
-    inside = tuple(g for g in places if abs(g) < REACH)
-    return Kinks(inside, tuple(SHIFT * EPS * (law.offset() + abs(g)) for g in inside))
+    inside = tuple(g for g in places if abs(g) < DENSITY_REACH_SIGMAS)
+    return Kinks(
+        inside, tuple(SCORE_ROUNDINGS * EPS * (law.offset() + abs(g)) for g in inside)
+    )
 
 
-@lru_cache(maxsize=KEPT)
-def _first(narrow: tuple[tuple[float, float], ...], kinks: Kinks, density: float) -> First:
+@lru_cache(maxsize=CACHED_GEOMETRIES)
+def _first_geometry(
+    narrow: tuple[tuple[float, float], ...], kinks: Kinks, density: float
+) -> First:
     """The panels are narrower where probes are dense."""
-    edges = INTEGERS
+    edges = INTEGER_EDGES
     if narrow or kinks.place:
-        edges = doubling_edges(narrow, -REACH, REACH, np.append(INTEGERS, kinks.place))
-    if density > MOST_PROBES:
-        more = np.linspace(-BULK, BULK, math.ceil(2 * BULK * density / MOST_PROBES) + 1)
+        edges = doubling_edges(
+            narrow,
+            -DENSITY_REACH_SIGMAS,
+            DENSITY_REACH_SIGMAS,
+            np.append(INTEGER_EDGES, kinks.place),
+        )
+    if density > MOST_PANEL_PROBES:
+        more = np.linspace(
+            -PROBED_SIGMAS,
+            PROBED_SIGMAS,
+            math.ceil(2 * PROBED_SIGMAS * density / MOST_PANEL_PROBES) + 1,
+        )
         edges = np.unique(np.concatenate([edges, more]))
     panels = make_panels(edges[:-1], edges[1:] - edges[:-1], kinks)
-    probed = _probed(panels.left, panels.width, density)
+    probed = _place_probes(panels.left, panels.width, density)
     pieces = [*panels.nodes(), probed.g]
     if kinks.place:
         apart = 8 * np.array(kinks.shift)
         pieces += [kinks.place - apart, kinks.place + apart]
     asked = np.concatenate(pieces)
-    begin = panels.left.size * (FINE + COARSE)
+    begin = panels.left.size * (FINE_NODES + LOBATTO_POINTS)
     # a million probes are held once
     probed = probed._replace(g=asked[begin : begin + probed.g.size])
     return First(panels, probed, asked, kinks)
@@ -197,7 +223,7 @@ def _first(narrow: tuple[tuple[float, float], ...], kinks: Kinks, density: float
 @lru_cache
 def _unit_panel() -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights on [0, 1], Legendre then Lobatto."""
-    x20, w20 = legendre(FINE)
+    x20, w20 = legendre(FINE_NODES)
     x13, w13 = lobatto()
     return np.concatenate([x20, x13]), np.concatenate([w20, w13])
 
@@ -207,41 +233,41 @@ def make_panels(left: np.ndarray, width: np.ndarray, kinks: Kinks) -> Panels:
     across = width[:, None]
     nodes = left[:, None] + across * x
     weights = across * w * phi(nodes)
-    g = nodes[:, :FINE].copy()
-    coarse_g = np.empty((left.size, COARSE + 2))
-    coarse_g[:, :COARSE] = nodes[:, FINE:]
-    coarse_g[:, COARSE:] = coarse_g[:, NEXT]
+    g = nodes[:, :FINE_NODES].copy()
+    coarse_g = np.empty((left.size, LOBATTO_POINTS + 2))
+    coarse_g[:, :LOBATTO_POINTS] = nodes[:, FINE_NODES:]
+    coarse_g[:, LOBATTO_POINTS:] = coarse_g[:, LOBATTO_SECONDS]
     _keep_sides(kinks, coarse_g)
-    coarse_weight = np.empty((left.size, COARSE + 2))
-    coarse_weight[:, :COARSE] = weights[:, FINE:]
-    coarse_weight[:, COARSE:] = coarse_weight[:, ENDS]
-    gap = np.empty((left.size, FINE + 1))
+    coarse_weight = np.empty((left.size, LOBATTO_POINTS + 2))
+    coarse_weight[:, :LOBATTO_POINTS] = weights[:, FINE_NODES:]
+    coarse_weight[:, LOBATTO_POINTS:] = coarse_weight[:, LOBATTO_ENDS]
+    gap = np.empty((left.size, FINE_NODES + 1))
     # not 0 where a panel is a few units in the last place wide
     np.maximum(g[:, 1:] - g[:, :-1], EPS**2, out=gap[:, 1:-1])
     gap[:, 0] = gap[:, -1] = x[0] * width
-    near = SHIFT * EPS / gap
+    near = SCORE_ROUNDINGS * EPS / gap
     far = near.copy()
     size = np.abs(g)
-    far[:, :FINE] *= size
-    far[:, FINE] *= size[:, -1]
+    far[:, :FINE_NODES] *= size
+    far[:, FINE_NODES] *= size[:, -1]
     rounding = EPS * (g * g + 16)
-    last = (left == -REACH) | (left + width >= REACH)
-    weight = weights[:, :FINE].copy()
+    last = (left == -DENSITY_REACH_SIGMAS) | (left + width >= DENSITY_REACH_SIGMAS)
+    weight = weights[:, :FINE_NODES].copy()
     return Panels(left, width, g, weight, rounding, near, far, coarse_g, coarse_weight, last)
 
 
 def _keep_sides(kinks: Kinks, g: np.ndarray) -> None:
-    """Move ends that lie on a declared kink inside: sigma is asked on the right side."""
-    end = COARSE - 1
+    """Move ends that lie on a declared kink inside: sigma is evaluated on the right side."""
+    end = LOBATTO_POINTS - 1
     for place, shift in zip(*kinks):
         inside = np.minimum(8 * shift + EPS, 1e-3 * (g[:, end] - g[:, 0]))
         g[:, 0] += inside * (np.abs(g[:, 0] - place) <= 4 * shift)
         g[:, end] -= inside * (np.abs(g[:, end] - place) <= 4 * shift)
 
 
-def _probed(left: np.ndarray, width: np.ndarray, density: float) -> Probed:
+def _place_probes(left: np.ndarray, width: np.ndarray, density: float) -> Probed:
     """Per panel a power of two of probes."""
-    inside = np.flatnonzero((left < BULK) & (left + width > -BULK))
+    inside = np.flatnonzero((left < PROBED_SIGMAS) & (left + width > -PROBED_SIGMAS))
     count = 2 ** np.ceil(np.log2(np.maximum(8.0, width[inside] * density))).astype(int)
     order = np.argsort(count, kind="stable")
     panel = inside[order]

@@ -6,7 +6,7 @@ L = length; coordinates in which all precisions are diagonal, the last one stand
 A mistake happens where a background token and the informative one look alike: near the p_z with
 E_z l = log L if z < 1/2, else near p_{1/2} (two tokens compete, and e^{-l/2} each is the best
 tilt). Where log priors differ by g, two tokens compete best at p_z and p_{1-z} with E_z l - E_{1-z}
-l = g. The mixture takes p_1, p_0 and the p_z in steps of STEP standard deviations around that z;
+l = g. The mixture takes p_1, p_0 and the p_z in steps of LAW_SPACING_SIGMAS standard deviations around that z;
 with p_1 and p_0 among its K parts no weight exceeds K. For a Student t background p_z is replaced
 by the normal law with p_0's slope at its own mean square: any q is allowed, weights are exact.
 """
@@ -33,14 +33,20 @@ __all__ = [
 
 Array = np.ndarray
 
-STEP = 1.5  # standard deviations between neighbours: their densities still overlap by half
-AROUND = 3  # neighbours on either side of the most confusing law: 4.5 standard deviations
-# values of z looked at
-LADDER = np.concatenate([[0.0], expit(np.linspace(-24.0, 24.0, 193)), [1.0]])
+LAW_SPACING_SIGMAS = (
+    1.5  # standard deviations between neighbours: their densities still overlap by half
+)
+LAWS_PER_SIDE = (
+    3  # neighbours on either side of the most confusing law: 4.5 standard deviations
+)
+# the values of z that are compared
+TILTS = np.concatenate([[0.0], expit(np.linspace(-24.0, 24.0, 193)), [1.0]])
 # steps of the fixed point of the Student slope, which halves its error in each or so
-SETTLED = 60
-EDGE = 2e-16  # keeps uniform numbers off 0 and 1, where the inverse of a law is infinite
-MOST = 40  # laws of one bridge: more are spread over the whole stretch
+SLOPE_STEPS = 60
+UNIFORM_MARGIN = (
+    2e-16  # keeps uniform numbers off 0 and 1, where the inverse of a law is infinite
+)
+MOST_LAWS = 40  # laws of one bridge: more are spread over the whole stretch
 
 
 class Normal(NamedTuple):
@@ -82,7 +88,7 @@ def mixed_draws(
     rng = np.random.default_rng(seed)
     groups, each = groups_of(samples, len(laws) + 1)
     sources: list[Normal | Background] = [back, *laws]
-    drawn = [_draw(law, axes, (each, groups), rng) for law in sources]
+    drawn = [_draw_coordinates(law, axes, (each, groups), rng) for law in sources]
     x = np.concatenate([part[0] for part in drawn]).reshape(
         len(drawn) * each * groups, back.precision.size
     )
@@ -100,55 +106,55 @@ def bridge(
 
     axes: how many coordinates `rest` stands for; log_length: smallest and largest log 1/pi.
     """
-    laws = _between(one, back, axes, LADDER)
+    laws = _tilted_laws(one, back, axes, TILTS)
     steps = np.sqrt(
-        _divergence(_rows(laws, slice(None, -1)), _rows(laws, slice(1, None)), axes)
+        _divergence(_laws_at(laws, slice(None, -1)), _laws_at(laws, slice(1, None)), axes)
     )
     way = np.concatenate([[0.0], np.cumsum(steps)])
     level = _mean_log_ratio(laws, one, back, axes)
-    ends = [_where(level, way, target) for target in log_length]
-    low = min(ends) - AROUND * STEP
-    high = max(ends) + AROUND * STEP
-    count = min(max(round((high - low) / STEP), 1), MOST) + 1
-    near = _rivals(level, way, log_length[1] - log_length[0])
+    ends = [_distance_of_mean(level, way, target) for target in log_length]
+    low = min(ends) - LAWS_PER_SIDE * LAW_SPACING_SIGMAS
+    high = max(ends) + LAWS_PER_SIDE * LAW_SPACING_SIGMAS
+    count = min(max(round((high - low) / LAW_SPACING_SIGMAS), 1), MOST_LAWS) + 1
+    near = _rival_stops(level, way, log_length[1] - log_length[0])
     stops = np.unique(
         np.clip(np.concatenate([np.linspace(low, high, count), near]), 0.0, way[-1])
     )
-    z = np.interp(stops, way, LADDER)
-    inner = _between(one, back, axes, z[(z > 0) & (z < 1)])
-    chosen = [one, *(_rows(inner, i) for i in range(len(inner.rest)))]
-    return chosen if back.freedom is None else [*chosen, _rows(laws, -1)]
+    z = np.interp(stops, way, TILTS)
+    inner = _tilted_laws(one, back, axes, z[(z > 0) & (z < 1)])
+    chosen = [one, *(_laws_at(inner, i) for i in range(len(inner.rest)))]
+    return chosen if back.freedom is None else [*chosen, _laws_at(laws, -1)]
 
 
-def _rows(laws: Normal, at: Any) -> Normal:
+def _laws_at(laws: Normal, at: Any) -> Normal:
     return Normal(laws.mean[at], laws.precision[at], laws.rest[at])
 
 
-def _where(level: Array, way: Array, target: float) -> float:
+def _distance_of_mean(level: Array, way: Array, target: float) -> float:
     """How far along the way l has the mean `target`, at most half way in z."""
-    half = int(np.searchsorted(LADDER, 0.5))
+    half = int(np.searchsorted(TILTS, 0.5))
     below = np.flatnonzero(level[: half + 1] <= target)
     return float(way[below[0]] if below.size else way[half])
 
 
-def _rivals(level: Array, way: Array, gap: float) -> Array:
+def _rival_stops(level: Array, way: Array, gap: float) -> Array:
     """Stops around the laws of two tokens that compete against a gap of their log priors (none if
     0).
     """
     if gap <= 0:
         return np.empty(0)
-    half = int(np.searchsorted(LADDER, 0.5))
-    # LADDER is symmetric around 1/2
+    half = int(np.searchsorted(TILTS, 0.5))
+    # TILTS is symmetric around 1/2
     first = int(np.argmax((level - level[::-1])[: half + 1] <= gap))
     centres = np.array([way[first], way[-1 - first]])
-    return np.asarray((centres[:, None] + STEP * np.arange(-1, 2)).ravel())
+    return np.asarray((centres[:, None] + LAW_SPACING_SIGMAS * np.arange(-1, 2)).ravel())
 
 
-def _between(one: Normal, back: Background, axes: int, z: Array) -> Normal:
+def _tilted_laws(one: Normal, back: Background, axes: int, z: Array) -> Normal:
     """p_z for every z, rows of the result."""
     n = back.freedom
     slope = np.ones(len(z))
-    for _ in range(1 if n is None else SETTLED):
+    for _ in range(1 if n is None else SLOPE_STEPS):
         precision = np.outer(1 - z, one.precision) + np.outer(z * slope, back.precision)
         rest = (1 - z) * one.rest + z * slope * back.rest
         laws = Normal(np.outer(1 - z, one.precision * one.mean) / precision, precision, rest)
@@ -189,15 +195,19 @@ def _divergence(a: Normal, b: Normal, axes: int) -> Array:
 # -- drawing and densities; all densities leave out (2 pi)^{-d/2} ----------------------------------
 
 
-def _draw(
+def _draw_coordinates(
     law: Normal | Background, axes: int, shape: tuple[int, int], rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Coordinates (*shape, q) and squared length (*shape,) of the rest;
     a Latin hypercube along the first axis of shape.
     """
-    x = ndtri(_spread((*shape, law.precision.size), rng)) / np.sqrt(law.precision)
+    x = ndtri(_stratified_uniforms((*shape, law.precision.size), rng)) / np.sqrt(
+        law.precision
+    )
     rest = (
-        2 * gammaincinv(axes / 2, _spread(shape, rng)) / law.rest if axes else np.zeros(shape)
+        2 * gammaincinv(axes / 2, _stratified_uniforms(shape, rng)) / law.rest
+        if axes
+        else np.zeros(shape)
     )
     if isinstance(law, Normal):
         return law.mean + x, rest
@@ -207,7 +217,7 @@ def _draw(
     return np.sqrt(stretch)[..., None] * x, stretch * rest
 
 
-def _spread(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+def _stratified_uniforms(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     """Uniform numbers, one in each of shape[0] cells of (0, 1) along the first axis,
     in random order.
     """
@@ -215,7 +225,9 @@ def _spread(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         np.broadcast_to(np.arange(shape[0]).reshape(-1, *(1,) * (len(shape) - 1)), shape),
         axis=0,
     )
-    return (cells + 1 - rng.random(shape)) / shape[0] * (1 - EDGE) + EDGE / 2
+    return (cells + 1 - rng.random(shape)) / shape[0] * (
+        1 - UNIFORM_MARGIN
+    ) + UNIFORM_MARGIN / 2
 
 
 def log_normal(law: Normal, axes: int, x: Array, rest: Array) -> Array:

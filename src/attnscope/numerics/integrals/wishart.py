@@ -32,16 +32,17 @@ import numpy as np
 from numpy.polynomial import legendre
 
 from attnscope.numerics.border import validation as check
+from attnscope.numerics.integrals.quadrature import EPS
 
 __all__ = ["LARGEST_SIDE", "resolvent_trace"]
 
-LARGEST_SIDE = 200  # of the smaller side: 200 functions on 10^4 nodes, a second
-NODES = 16  # Gauss nodes per panel
-# P(largest singular value > sqrt(rows) + sqrt(columns) + 9) < e^-40, likewise below
-REACH = 9.0
+LARGEST_SIDE = 200  # of the smaller side: 200 functions on 10^4 nodes take a second
+PANEL_NODES = 16  # Gauss nodes per panel
+# P(largest singular value > sqrt(rows) + sqrt(columns) + 9) < e^-40, and the same for
+# the smallest one
+SINGULAR_VALUE_REACH = 9.0
 LARGEST_C = 1e200  # prior variance <= 1e50 over noise^2 >= 1e-100, with room
-PHASES = (4.0, 3.1)  # radians of phase in a panel, of either rule: their edges differ
-EPS = float(np.finfo(np.float64).eps)
+PANEL_PHASES = (4.0, 3.1)  # radians of phase in a panel, of either rule: their edges differ
 
 
 class Trace(NamedTuple):
@@ -75,7 +76,7 @@ def resolvent_trace(rows: int, columns: int, c: float) -> Trace:
     )
     if N == 0:
         return Trace(float(columns), 0.0)
-    fine, coarse = (_trace(rows, columns, c, phase) for phase in reversed(PHASES))
+    fine, coarse = (_trace(rows, columns, c, phase) for phase in reversed(PANEL_PHASES))
     surplus = float(max(columns - rows, 0))
     change = abs(fine.value - coarse.value)
     return Trace(surplus + fine.value, fine.error + change + EPS * surplus)
@@ -85,15 +86,15 @@ def _trace(rows: int, columns: int, c: float, phase: float) -> Trace:
     """E sum_i f(x_i) by one rule, with the rounding of its linear algebra."""
     N = min(rows, columns)
     a = abs(rows - columns)
-    grid = _grid(rows, columns, c, phase)
+    grid = _singular_value_grid(rows, columns, c, phase)
     g = _laguerre_functions(N, a, grid)  # (N, nodes)
     f = 1 / (1 + (math.sqrt(c) * grid.y) ** 2)
-    A = _pairing(g, g, grid)
-    B = _pairing(f * g, g, grid)
+    A = _sign_pairing(g, g, grid)
+    B = _sign_pairing(f * g, g, grid)
     moved = B - B.T
     if N % 2:
-        A = _bordered(A, g @ grid.weight)
-        moved = _bordered(moved, (f * g) @ grid.weight)
+        A = _bordered_matrix(A, g @ grid.weight)
+        moved = _bordered_matrix(moved, (f * g) @ grid.weight)
     inverse = np.linalg.inv(A)
     value = float(np.sum(inverse.T * moved)) / 2
     # entries of A and B - B^T are sums of many terms of one size: rounded to a few eps of their
@@ -104,11 +105,11 @@ def _trace(rows: int, columns: int, c: float, phase: float) -> Trace:
     return Trace(value, rounding + 8 * EPS * abs(value))
 
 
-def _grid(rows: int, columns: int, c: float, phase: float) -> _Grid:
+def _singular_value_grid(rows: int, columns: int, c: float, phase: float) -> _Grid:
     """Panels over the range of the singular values, halving towards 0 if they come near it."""
     peak = math.sqrt(abs(rows - columns))
-    low = max(0.0, abs(rows**0.5 - columns**0.5) - REACH)
-    high = rows**0.5 + columns**0.5 + REACH
+    low = max(0.0, abs(rows**0.5 - columns**0.5) - SINGULAR_VALUE_REACH)
+    high = rows**0.5 + columns**0.5 + SINGULAR_VALUE_REACH
     rate = 2 * (1 + min(rows, columns) ** 0.5)  # radians of phase per unit of y
     panels = math.ceil((high - low) * rate / phase)
     if low > 0:
@@ -121,7 +122,7 @@ def _grid(rows: int, columns: int, c: float, phase: float) -> _Grid:
         inner = edges[1] * 0.5 ** np.arange(halvings, 0, -1)
         edges = np.concatenate([[0.0], inner, edges[1:]])
         origin = peak
-    x, w = legendre.leggauss(NODES)
+    x, w = legendre.leggauss(PANEL_NODES)
     half = np.diff(edges) / 2
     at = (edges[:-1, None] + half[:, None] * (1 + x)).ravel()  # no cancellation next to 0
     z = at - origin
@@ -166,22 +167,24 @@ def _log1p_less(u: np.ndarray, ratio: np.ndarray) -> np.ndarray:
     return out
 
 
-def _pairing(g: np.ndarray, h: np.ndarray, grid: _Grid) -> np.ndarray:
+def _sign_pairing(g: np.ndarray, h: np.ndarray, grid: _Grid) -> np.ndarray:
     """int int sgn(y' - y) g_i(y) h_j(y') dy dy'."""
-    parts = g.reshape(len(g), -1, NODES)
-    inside = parts @ _running().T * grid.half[:, None]
+    parts = g.reshape(len(g), -1, PANEL_NODES)
+    inside = parts @ _running_integrals().T * grid.half[:, None]
     totals = np.sum((g * grid.weight).reshape(parts.shape), axis=2)
     before = np.cumsum(totals, axis=1) - totals
     primitive = (inside + before[:, :, None]).reshape(g.shape)
     return (2 * primitive - totals.sum(axis=1)[:, None]) * grid.weight @ h.T
 
 
-def _running() -> np.ndarray:
+def _running_integrals() -> np.ndarray:
     """Running integrals from -1 to each Gauss node, as a matrix on the values at the nodes."""
-    x, _ = legendre.leggauss(NODES)
-    basis = np.linalg.inv(legendre.legvander(x, NODES - 1))  # values -> Legendre coefficients
-    return legendre.legvander(x, NODES) @ legendre.legint(basis, lbnd=-1)
+    x, _ = legendre.leggauss(PANEL_NODES)
+    basis = np.linalg.inv(
+        legendre.legvander(x, PANEL_NODES - 1)
+    )  # values -> Legendre coefficients
+    return legendre.legvander(x, PANEL_NODES) @ legendre.legint(basis, lbnd=-1)
 
 
-def _bordered(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _bordered_matrix(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.block([[A, b[:, None]], [-b[None, :], np.zeros((1, 1))]])
