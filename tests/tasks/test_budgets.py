@@ -21,7 +21,7 @@ def within(few, many):
 def test_fewer_contexts_agree_with_many(monkeypatch):
     task = at.LinearMap(10, 1, keys="sphere")
     many = task.bayes_risk(20)
-    monkeypatch.setattr(linear_map, "WORK", 100 * 21 * 10 * 10.0)
+    monkeypatch.setattr(linear_map, "RISK_MULTIPLICATIONS", 100 * 21 * 10 * 10.0)
     few = task.bayes_risk(20)
     assert few.method == "Monte Carlo over keys, 100 contexts"
     within(few, many)
@@ -30,14 +30,14 @@ def test_fewer_contexts_agree_with_many(monkeypatch):
 def test_fewer_marked_draws_agree_with_many(monkeypatch):
     task = at.SparseTokenClassification(2, 12, 2.0, marked=3)
     many = task.bayes_error()
-    monkeypatch.setattr(sparse_tokens, "WORK", 1e4 * 12 * 103 * 6)
+    monkeypatch.setattr(sparse_tokens, "ERROR_STEPS", 1e4 * 12 * 103 * 6)
     within(task.bayes_error(), many)
 
 
 def test_fewer_sequences_agree_with_many(monkeypatch):
     task = at.MultiLocation(6, 8, 2, signal=2.0)
     many = task.bayes_risk()
-    monkeypatch.setattr(multi_location, "WORK", 1e4 * 8 * 9)
+    monkeypatch.setattr(multi_location, "RISK_TRIPLES", 1e4 * 8 * 9)
     within(task.bayes_risk(), many)
 
 

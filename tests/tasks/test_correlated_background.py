@@ -16,10 +16,10 @@ from helpers.paths import DOCS
 from helpers.tolerances import EXACT, FOUR_DIGITS, INTEGRAL, LONG_SUM, SOLVED
 from scipy.special import erf, softmax
 from scipy.stats import chi2, multivariate_normal, multivariate_t
+from stress.references.planted_risks import affine_risk
 
 import attnscope as at
 from attnscope.claims.compare import mean_and_error
-from attnscope.selftest.references.planted_risks import affine_risk
 from attnscope.tasks.base import recipe
 
 KINDS = {

@@ -289,7 +289,7 @@ class TestWishart:
             resolvent_trace(rows, columns, 0.7).value
             for rows, columns in ((20, 20), (200, 200), (10**5, 8))
         ]
-        monkeypatch.setattr(wishart, "NODES", 24)
+        monkeypatch.setattr(wishart, "PANEL_NODES", 24)
         after = [
             resolvent_trace(rows, columns, 0.7).value
             for rows, columns in ((20, 20), (200, 200), (10**5, 8))

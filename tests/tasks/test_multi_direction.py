@@ -182,7 +182,7 @@ def test_the_two_averages_of_the_bayes_risk_agree():
     sequences.
     """
     task = MultiDirection(8, 5, gamma=1.0, signal=2.0)
-    seen, _ = task._projected(40_000, np.random.default_rng(0))
+    seen, _ = task._draw_projections(40_000, np.random.default_rng(0))
     gap = task._scored_variance(seen) - task._moments(seen)[1]
     assert abs(gap.mean()) < Z * gap.std() / 200
 

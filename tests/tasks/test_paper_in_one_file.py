@@ -178,13 +178,13 @@ def test_command_line(paper, tmp_path, monkeypatch):
     served = []
     monkeypatch.setattr("attnscope_explorer.app.serve", lambda *_, **__: served.append(1))
     run("explore", "--task", word, "--no-browser")
-    from attnscope_explorer.compute import shown
+    from attnscope_explorer.compute import cached_view
     from attnscope_explorer.knobs import arguments_of
     from attnscope_explorer.state import default_state
 
     assert served and {"dim", "length", "signal"} <= set(arguments_of("sign-location"))
     state = default_state("risk").changed(task="sign-location", dim=8, length=3)
-    assert shown(state).figure.panels[0].marks
+    assert cached_view(state).figure.panels[0].marks
 
 
 def test_new_writes_a_file_that_works(tmp_path, monkeypatch):

@@ -134,7 +134,7 @@ def test_positions_of_tiny_probability(d, gamma, signal, variance, probs):
     task = at.CorrelatedBackground(
         inner, covariance=variance * np.eye(d), informative="isotropic"
     )
-    out = pair_risk(task._draws(40_000, 0), *task.task._distinct_probs())
+    out = pair_risk(task._draw_single_tokens(40_000, 0), *task.task._distinct_probs())
     assert abs(math.expm1(out.log_value - truth.log_excess)) <= Z * out.relative_error
     assert out.relative_error <= 0.03
     near(task.bayes_risk(), truth.excess)
@@ -172,7 +172,7 @@ def test_the_spike_sampler_equals_single_location(part):
         task = at.SpikeMixture(
             d, length, means=signal * key[None], gamma=gamma, outputs=value[None]
         )
-        out = pair_risk(task._draws(40_000, i), np.array([1 / length]), np.array([length]))
+        out = pair_risk(task._draw_single_tokens(40_000, i), np.array([1 / length]), np.array([length]))
         exact = at.SingleLocation(
             d, length, gamma, signal=signal, key=key, value=value
         ).bayes_risk()
@@ -192,7 +192,7 @@ def test_the_spike_sampler_equals_single_location(part):
 def test_the_spike_sampler_equals_two_dimensional_quadrature(strengths):
     for length, prior in ((2, (0.5, 0.5)), (30, (0.01, 0.99))):
         task = at.SpikeMixture(9, length, strengths=strengths, prior=prior)
-        out = pair_risk(task._draws(20_000, 0), np.array([1 / length]), np.array([length]))
+        out = pair_risk(task._draw_single_tokens(20_000, 0), np.array([1 / length]), np.array([length]))
         exact = task.bayes_risk()
         error = math.hypot(out.relative_error * exact.excess, exact.error)
         assert abs(math.exp(out.log_value) - exact.excess) <= Z * error
@@ -357,10 +357,10 @@ def test_weights_of_moved_directions_have_mean_one(positions):
             6, length, F, positions, gamma=0.7, signal=1.5, keys=keys, values=values
         )
         weights = []
-        for kind in task._laws().parts(length):
-            seen, location = task._projected(64 * 60, rng, kind, 64)
+        for kind in task._move_laws().parts(length):
+            seen, location = task._draw_projections(64 * 60, rng, kind, 64)
             weights.append(
-                np.exp(-log_density(task._laws(), location, task._ratio_table(seen)))
+                np.exp(-log_density(task._move_laws(), location, task._ratio_table(seen)))
             )
         means = np.concatenate(weights).reshape(-1, 64).mean(0)
         # 1.2: Student's t with 63 degrees

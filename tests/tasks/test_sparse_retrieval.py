@@ -12,10 +12,10 @@ import pytest
 from helpers.tolerances import EXACT
 from scipy.special import ndtr, stdtr
 from scipy.stats import norm
+from stress.references.sparse_retrieval import two_columns
 
 import attnscope as at
 from attnscope.numerics.integrals import code_posterior
-from attnscope.selftest.references.sparse_retrieval import two_columns
 
 # (examples, features, noise): E w_J, dot, cosine as prototyped independently, to their digits
 KNOWN = {
@@ -220,7 +220,7 @@ def test_the_work_is_counted_as_it_is(features, noise, length, monkeypatch):
         lambda n, s, c, rho: seen.append(c.size * rho.size) or law(n, s, c, rho),
     )
     at.SparseRetrieval(features, noise).bayes_risk(length)
-    windows = code_posterior._windows(length, np.log(features - 1), noise)
+    windows = code_posterior._integration_windows(length, np.log(features - 1), noise)
     counted = np.prod([window.softplus_nodes(length) for window in windows[:2]])
     assert abs(seen[0] / counted - 1) < 0.1
 

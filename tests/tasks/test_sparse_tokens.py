@@ -26,13 +26,13 @@ from helpers.tolerances import (
 from scipy.integrate import quad
 from scipy.special import ndtr
 from scipy.stats import binom, ks_2samp, norm
+from stress.references import sparse_tokens as reference
 
 import attnscope as at
-from attnscope.numerics.border.sampled_estimate import TAIL, share_error
+from attnscope.numerics.border.sampled_estimate import FIVE_SIGMA_TAIL, share_error
 from attnscope.numerics.border.x64 import x64
 from attnscope.numerics.integrals import lognormal_sum
 from attnscope.numerics.integrals.lognormal_sum import capped_mean
-from attnscope.selftest.references import sparse_tokens as reference
 
 Task = at.SparseTokenClassification
 
@@ -126,8 +126,8 @@ def test_error_estimates_cover_the_difference_between_contours(monkeypatch):
         for th in (0.01, 0.4, 1.0, 2.0, 3.0, 5.0, 8.0, 20.0)
     ]
     ours = [capped_mean(*s) for s in settings]
-    monkeypatch.setattr(lognormal_sum, "START", 0.5)
-    monkeypatch.setattr(lognormal_sum, "BEND", 0.5)
+    monkeypatch.setattr(lognormal_sum, "CONTOUR_CROSSING", 0.5)
+    monkeypatch.setattr(lognormal_sum, "CONTOUR_ANGLE", 0.5)
     for (value, error), (other, its_error) in zip(ours, (capped_mean(*s) for s in settings)):
         assert abs(value - other) <= error + its_error
         assert error <= 3e-9 * value
@@ -447,8 +447,8 @@ def test_a_share_knows_what_it_has_not_seen():
         error = share_error(count, n)
         low = share - 5 * error
         high = share + 5 * error
-        assert high >= 1 or binom.cdf(count, n, high) <= TAIL * (1 + 1e-6)
-        assert low <= 0 or binom.sf(count - 1, n, low) <= TAIL * (1 + 1e-6)
+        assert high >= 1 or binom.cdf(count, n, high) <= FIVE_SIGMA_TAIL * (1 + 1e-6)
+        assert low <= 0 or binom.sf(count - 1, n, low) <= FIVE_SIGMA_TAIL * (1 + 1e-6)
     assert 14.9 < 5 * share_error(0, 10**6) * 10**6 < 15.2
     usual = np.sqrt(0.25 / 10**6)
     assert usual < share_error(500_000, 10**6) < 1.001 * usual

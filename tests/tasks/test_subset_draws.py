@@ -11,9 +11,9 @@ import mpmath as mp
 import numpy as np
 import pytest
 from scipy import stats
+from stress.references.planted_risks import two_tokens
 
 import attnscope as at
-from attnscope.selftest.references.planted_risks import two_tokens
 from attnscope.tasks.planted import subset_draws
 
 Z = 5.0
@@ -83,13 +83,13 @@ def test_weights_have_mean_one(sizes, gamma):
     weight = 1 / np.maximum(np.arange(7.0), 1)
     task = subset_draws.SubsetTask(5, 6, gamma, 2.0, probs, weight)
     rng = np.random.default_rng(0)
-    moves = subset_draws._moves(task)
+    moves = subset_draws._moves_by_size(task)
     for m in task.sizes:
         drawn = np.full(20_000, m)
         inside = np.arange(6) < drawn[:, None]
-        y = subset_draws._shares(moves, drawn, inside, rng)
+        y = subset_draws._token_exponents(moves, drawn, inside, rng)
         assert ((y != inside).sum(1) > 0).any()
-        log_ratios, w2 = subset_draws._drawn(task, y, rng)
+        log_ratios, w2 = subset_draws._draw_tokens(task, y, rng)
         values = (w2 * inside).sum(1) / np.exp(
             subset_draws._log_mixture(task, moves, drawn, log_ratios, inside)
         )

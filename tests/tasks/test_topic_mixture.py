@@ -35,7 +35,7 @@ def test_documents_have_the_law_of_the_model():
 
 def test_many_topics_are_searched_as_few_are_compared(monkeypatch):
     drawn = TASK.sample(200, 9, seed=4).tokens
-    monkeypatch.setattr(topic_mixture, "FEW", 0)
+    monkeypatch.setattr(topic_mixture, "COMPARED_TOPICS", 0)
     assert np.array_equal(TASK.sample(200, 9, seed=4).tokens, drawn)
 
 

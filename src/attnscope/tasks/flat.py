@@ -1,4 +1,4 @@
-"""Tasks from flat arguments, as people type them: numbers, words and short lists (catalogue.py).
+"""Tasks from flat arguments, as people type them: numbers, words and short lists (registry.py).
 
 `gamma2` is gamma^2. Everything else goes to the class, which checks it.
 """

@@ -37,20 +37,24 @@ from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.context_arrays import context_array
 from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.numerics.border.sampled_estimate import affordable, widened
-from attnscope.tasks.exchangeable.latent_map import ContextBatch, MapPosterior, Predictive
-from attnscope.tasks.exchangeable.linear_map import FEWEST, LinearMap, unseen
+from attnscope.tasks.exchangeable.latent_map import (
+    ContextBatch,
+    MapPosterior,
+    Predictive,
+    matrix_times_vector,
+)
+from attnscope.tasks.exchangeable.linear_map import FEWEST_CONTEXTS, LinearMap, unseen
 from attnscope.tasks.exchangeable.slot_filter import slot_variance
 
 __all__ = ["DriftingMap", "KeyMoments"]
 
-NAME = "DriftingMap"
-KEY_LAWS = ("normal", "sphere", "one-hot")
+DRIFTING_KEY_LAWS = ("normal", "sphere", "one-hot")
 EPS = float(np.finfo(np.float64).eps)
 # multiplications of one sampled risk, about 6 s
-WORK = 1.2e10
-BLOCK = 1 << 21  # numbers of drawn keys held at a time: 16 MB
+FILTER_MULTIPLICATIONS = 1.2e10
+BLOCK_KEY_ENTRIES = 1 << 21  # numbers of drawn keys held at a time: 16 MB
 # of an answer: what rounding of P may cost it before it is refused
-LOST = 1e-6
+LOST_SHARE_OF_ANSWER = 1e-6
 
 
 class KeyMoments(NamedTuple):
@@ -91,22 +95,22 @@ class DriftingMap:
         decay: float = 0.99,
         keys: str = "normal",
     ) -> None:
-        if keys not in KEY_LAWS:
-            raise bad("keys", NAME, f"one of {KEY_LAWS}", keys)
-        self.dim_key = check.integer(dim_key, "dim_key", NAME, 1)
-        self.dim_value = check.integer(dim_value, "dim_value", NAME, 1)
+        if keys not in DRIFTING_KEY_LAWS:
+            raise bad("keys", "DriftingMap", f"one of {DRIFTING_KEY_LAWS}", keys)
+        self.dim_key = check.integer(dim_key, "dim_key", "DriftingMap", 1)
+        self.dim_value = check.integer(dim_value, "dim_value", "DriftingMap", 1)
         self.prior_variance = check.real(
-            prior_variance, "prior_variance", NAME, 0, strict=True
+            prior_variance, "prior_variance", "DriftingMap", 0, strict=True
         )
         hint = "a small noise such as 1e-3"
-        self.noise = check.real(noise, "noise", NAME, 0, strict=True, hint=hint)
-        self.decay = check.real(decay, "decay", NAME, 0, 1, hint="decay=0.99")
+        self.noise = check.real(noise, "noise", "DriftingMap", 0, strict=True, hint=hint)
+        self.decay = check.real(decay, "decay", "DriftingMap", 0, 1, hint="decay=0.99")
         self.keys = keys
 
     def __repr__(self) -> str:
         sizes = f"dim_key={self.dim_key}, dim_value={self.dim_value}"
         scales = f"prior_variance={self.prior_variance:g}, noise={self.noise:g}"
-        return f"{NAME}({sizes}, {scales}, decay={self.decay:g}, keys={self.keys!r})"
+        return f"DriftingMap({sizes}, {scales}, decay={self.decay:g}, keys={self.keys!r})"
 
     @property
     def key_moments(self) -> KeyMoments:
@@ -120,7 +124,7 @@ class DriftingMap:
         """Draw n contexts of `length` >= 0 tokens, each with a query and the noisy value there;
         `latent` is the map after the last token.
         """
-        of = f"{NAME}.sample"
+        of = "DriftingMap.sample"
         n = check.integer(n, "n", of, 1)
         length = check.integer(length, "length", of, 0)
         width = self.dim_key + self.dim_value
@@ -135,8 +139,8 @@ class DriftingMap:
         for t in range(length):
             if moved:
                 W = self.decay * W + moved * rng.standard_normal(shape)
-            values[:, t] += _apply(W, keys[:, t])
-        values[:, -1] += _apply(W, keys[:, -1])
+            values[:, t] += matrix_times_vector(W, keys[:, t])
+        values[:, -1] += matrix_times_vector(W, keys[:, -1])
         return ContextBatch(keys[:, :-1], values[:, :-1], keys[:, -1], values[:, -1], W)
 
     def draw_keys(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -148,28 +152,30 @@ class DriftingMap:
 
     def conditional_mean(self, latent: np.ndarray, query: np.ndarray) -> np.ndarray:
         """E[v | q, W_L] = W_L q, (..., d_v): what no context can beat."""
-        of = f"{NAME}.conditional_mean"
+        of = "DriftingMap.conditional_mean"
         W = context_array(latent, "latent", of, (self.dim_value, self.dim_key))
-        return _apply(W, context_array(query, "query", of, (self.dim_key,)))
+        return matrix_times_vector(W, context_array(query, "query", of, (self.dim_key,)))
 
     # -- inference ---------------------------------------------------------------------------------
 
     def posterior(self, keys: np.ndarray, values: np.ndarray) -> MapPosterior:
         """Law of W_L given keys (..., L, d) and values (..., L, d_v), in the order of time."""
-        mean, covariance, _ = self._filtered(keys, values, f"{NAME}.posterior")
+        mean, covariance, _ = self._filter_contexts(keys, values, "DriftingMap.posterior")
         return MapPosterior(mean, covariance)
 
     def predictive(
         self, query: np.ndarray, keys: np.ndarray, values: np.ndarray
     ) -> Predictive:
         """Law of the value at query (..., d) after the last token."""
-        of = f"{NAME}.predictive"
+        of = "DriftingMap.predictive"
         if self.decay == 1:
-            return self._static().predictive(query, keys, values)
+            return self._map_without_drift().predictive(query, keys, values)
         q = context_array(query, "query", of, (self.dim_key,))
-        mean, P, _ = self._filtered(keys, values, of)
-        variance = np.sum(q * _apply(P, q), axis=-1)
-        return Predictive(_apply(mean, q), self.noise**2 + np.maximum(variance, 0.0))
+        mean, P, _ = self._filter_contexts(keys, values, of)
+        variance = np.sum(q * matrix_times_vector(P, q), axis=-1)
+        return Predictive(
+            matrix_times_vector(mean, q), self.noise**2 + np.maximum(variance, 0.0)
+        )
 
     def bayes_predict(
         self, query: np.ndarray, keys: np.ndarray, values: np.ndarray
@@ -181,10 +187,10 @@ class DriftingMap:
 
     def log_probability(self, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
         """log p(values | keys), (...), the path of the map integrated out."""
-        of = f"{NAME}.log_probability"
+        of = "DriftingMap.log_probability"
         if self.decay == 1:
-            return self._static().log_probability(keys, values)
-        return self._filtered(keys, values, of)[2]
+            return self._map_without_drift().log_probability(keys, values)
+        return self._filter_contexts(keys, values, of)[2]
 
     def bayes_risk(self, length: int, samples: int = 2000, seed: int = 0) -> Estimate:
         """E|v - E[v | q, context]|^2 after `length` tokens; where no closed form is known, at most
@@ -193,7 +199,7 @@ class DriftingMap:
         Fewer are drawn where that many would take more than seconds; the error knows, and `method`
         says how many.
         """
-        of = f"{NAME}.bayes_risk"
+        of = "DriftingMap.bayes_risk"
         length = check.integer(length, "length", of, 0)
         samples = check.integer(samples, "samples", of, 2)
         seed = check.seed_value(seed, of)
@@ -213,14 +219,14 @@ class DriftingMap:
                 left = self.noise**2 / (self.prior_variance + self.noise**2)
                 excess = prior * ((self.dim_key - 1) + left) / self.dim_key
                 return estimate(excess, 8 * EPS * excess, "closed form", noise)
-            return self._static().bayes_risk(length, samples, seed)
+            return self._map_without_drift().bayes_risk(length, samples, seed)
         if self.decay == 1:
-            return self._static().bayes_risk(length, samples, seed)
-        lost = self._lost(length, 4.0 * self.dim_key, of)
+            return self._map_without_drift().bayes_risk(length, samples, seed)
+        lost = self._rounding_loss(length, 4.0 * self.dim_key, of)
         each = 4.0 * length * self.dim_key**2
-        contexts = affordable(samples, each, WORK, FEWEST)
+        contexts = affordable(samples, each, FILTER_MULTIPLICATIONS, FEWEST_CONTEXTS)
         if not contexts:
-            must = f"one that takes at most {WORK / FEWEST:.3g} multiplications a context"
+            must = f"one that takes at most {FILTER_MULTIPLICATIONS / FEWEST_CONTEXTS:.3g} multiplications a context"
             raise bad("length", of, must, f"{length}, with dim_key {self.dim_key}")
         traces = self.trace_curve(length, contexts, seed)[:, -1]
         spread = self.dim_value * kappa * traces
@@ -235,13 +241,13 @@ class DriftingMap:
         """tr P (samples, length) after each token of sampled keys: what is left to learn."""
         from attnscope.numerics.compiled.memory_scan import filtered_traces
 
-        of = f"{NAME}.trace_curve"
+        of = "DriftingMap.trace_curve"
         length = check.integer(length, "length", of, 1)
         samples = check.integer(samples, "samples", of, 1)
         seed = check.seed_value(seed, of)
         check.fits_in_memory(samples * length, 8, "traces", of, "fewer samples")
         out = np.empty((samples, length))
-        block = max(1, BLOCK // (length * self.dim_key))
+        block = max(1, BLOCK_KEY_ENTRIES // (length * self.dim_key))
         scales = (self.decay, self.prior_variance, self.noise**2)
         for number, i in enumerate(range(0, samples, block)):
             rng = np.random.default_rng([seed, number])
@@ -249,21 +255,23 @@ class DriftingMap:
             filtered_traces(self.draw_keys(rng, (len(rows), length)), *scales, rows)
         return out
 
-    def _filtered(
+    def _filter_contexts(
         self, keys: np.ndarray, values: np.ndarray, of: str
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """mean (..., d_v, d), P (..., d, d) and log p(values | keys) (...)."""
         k = context_array(keys, "keys", of, (None, self.dim_key))
         v = context_array(values, "values", of, (k.shape[-2], self.dim_value))
         if self.decay == 1:
-            mean, covariance = self._static().posterior(k, v)
+            mean, covariance = self._map_without_drift().posterior(k, v)
             return mean, covariance, np.zeros(mean.shape[:-2])
         try:
             lead = np.broadcast_shapes(k.shape[:-2], v.shape[:-2])
         except ValueError:
             must = "of leading axes that broadcast with the keys'"
             raise bad("values", of, must, f"{v.shape[:-2]} and {k.shape[:-2]}") from None
-        self._lost(k.shape[-2], float(np.max(np.sum(k**2, axis=-1), initial=0.0)), of)
+        self._rounding_loss(
+            k.shape[-2], float(np.max(np.sum(k**2, axis=-1), initial=0.0)), of
+        )
         from attnscope.numerics.compiled.memory_scan import filtered
 
         k, v = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (k, v))
@@ -276,25 +284,20 @@ class DriftingMap:
             logs[at] = filtered(*pair, *scales, mean[at], P[at])
         return mean, (P + P.swapaxes(-1, -2)) / 2, logs
 
-    def _lost(self, length: int, square: float, of: str) -> float:
+    def _rounding_loss(self, length: int, square: float, of: str) -> float:
         """What rounding of P costs, relative to the prior: P' is at least (1 - a^2) lam, and only
         as ill conditioned as that or as the noise lets it be.
         """
         drift = (1 - self.decay) * (1 + self.decay)
         floor = drift + self.noise**2 / (self.prior_variance * max(square, 1e-300))
         lost = 16 * EPS * (length + self.dim_key) / min(1.0, floor)
-        if lost > LOST:
+        if lost > LOST_SHARE_OF_ANSWER:
             must = f"0, 1, or so far from 1 that rounding does not decide ({lost:.1g} of it)"
             raise bad("decay", of, must, self.decay, "decay=1, or more noise")
         return lost
 
-    def _static(self) -> LinearMap:
+    def _map_without_drift(self) -> LinearMap:
         """The task without drift, whose posterior needs no key law."""
         law = "normal" if self.keys == "normal" else "sphere"
         sizes = (self.dim_key, self.dim_value, self.prior_variance, self.noise)
         return LinearMap(*sizes, keys=law)
-
-
-def _apply(M: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """M x for matrices (..., a, b) and vectors (..., b)."""
-    return (M @ x[..., None])[..., 0]

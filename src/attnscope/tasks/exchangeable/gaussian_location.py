@@ -28,8 +28,9 @@ from attnscope.numerics.border.estimate import Estimate, estimate
 
 __all__ = ["GaussianBatch", "GaussianLocation", "GaussianPosterior"]
 
-NAME = "GaussianLocation"
-ROUNDED = 8 * float(np.finfo(np.float64).eps)  # seven operations, each rounded to eps/2
+VALUE_ROUNDING = 8 * float(
+    np.finfo(np.float64).eps
+)  # seven operations, each rounded to eps/2
 
 
 class GaussianBatch(NamedTuple):
@@ -72,30 +73,32 @@ class GaussianLocation:
         readout: np.ndarray | None = None,
         noise: float = 0.0,
     ) -> None:
-        self.dim = check.integer(dim, "dim", NAME, 1)
+        self.dim = check.integer(dim, "dim", "GaussianLocation", 1)
         self.prior_variance = check.real(
-            prior_variance, "prior_variance", NAME, 0, strict=True
+            prior_variance, "prior_variance", "GaussianLocation", 0, strict=True
         )
         self.noise_variance = check.real(
-            noise_variance, "noise_variance", NAME, 0, strict=True
+            noise_variance, "noise_variance", "GaussianLocation", 0, strict=True
         )
         self.readout = (
             None
             if readout is None
-            else check.array(readout, "readout", NAME, (self.dim,)).astype(float)
+            else check.array(readout, "readout", "GaussianLocation", (self.dim,)).astype(
+                float
+            )
         )
-        self.noise = check.real(noise, "noise", NAME, 0)
+        self.noise = check.real(noise, "noise", "GaussianLocation", 0)
 
     def __repr__(self) -> str:
         numbers = (
             f"dim={self.dim}, prior_variance={self.prior_variance:g}, "
             f"noise_variance={self.noise_variance:g}"
         )
-        return f"{NAME}({numbers}, noise={self.noise:g})"
+        return f"GaussianLocation({numbers}, noise={self.noise:g})"
 
     def sample(self, n: int, length: int, seed: int = 0) -> GaussianBatch:
         """Draw n sequences of `length` >= 0 tokens."""
-        of = f"{NAME}.sample"
+        of = "GaussianLocation.sample"
         n = check.integer(n, "n", of, 1)
         length = check.integer(length, "length", of, 0)
         check.fits_in_memory(
@@ -103,7 +106,7 @@ class GaussianLocation:
         )
         rng = np.random.default_rng(check.seed_value(seed, of))
         z = self.prior_variance**0.5 * rng.standard_normal((n, self.dim))
-        target = self._label(z)
+        target = self._noiseless_label(z)
         target = target + self.noise * rng.standard_normal(target.shape)
         tokens = z[:, None] + self.noise_variance**0.5 * rng.standard_normal(
             (n, length, self.dim)
@@ -112,7 +115,7 @@ class GaussianLocation:
 
     def posterior(self, tokens: np.ndarray) -> GaussianPosterior:
         """Law of z given tokens (..., L, d)."""
-        x = context_array(tokens, "tokens", f"{NAME}.posterior", (None, self.dim))
+        x = context_array(tokens, "tokens", "GaussianLocation.posterior", (None, self.dim))
         t2 = self.prior_variance
         s2 = self.noise_variance
         L = x.shape[-2]
@@ -122,14 +125,14 @@ class GaussianLocation:
 
     def posterior_variance(self, length: int) -> float:
         """v_L, the same for every context of that length."""
-        L = check.integer(length, "length", f"{NAME}.posterior_variance", 0)
+        L = check.integer(length, "length", "GaussianLocation.posterior_variance", 0)
         return self.prior_variance * (
             self.noise_variance / (self.noise_variance + L * self.prior_variance)
         )
 
     def bayes_predict(self, tokens: np.ndarray) -> np.ndarray:
         """E[y | x] of tokens (..., L, d): (..., d), or (...) with a readout."""
-        return self._label(self.posterior(tokens).mean)
+        return self._noiseless_label(self.posterior(tokens).mean)
 
     def bayes_risk(self, length: int) -> Estimate:
         """E|y - E[y | x_1 .. x_L]|^2: |a|^2 v_L, or d v_L for the target z, plus the noise."""
@@ -141,11 +144,15 @@ class GaussianLocation:
             weight = math.fsum(self.readout**2)
             size = 1
         excess = weight * self.posterior_variance(length)
-        return estimate(excess, ROUNDED * excess, "closed form", self.noise * size**0.5)
+        return estimate(
+            excess, VALUE_ROUNDING * excess, "closed form", self.noise * size**0.5
+        )
 
     def log_probability(self, tokens: np.ndarray) -> np.ndarray:
         """log p(x_1 .. x_L), (...), of tokens (..., L, d), z integrated out."""
-        x = context_array(tokens, "tokens", f"{NAME}.log_probability", (None, self.dim))
+        x = context_array(
+            tokens, "tokens", "GaussianLocation.log_probability", (None, self.dim)
+        )
         L = x.shape[-2]
         s2 = self.noise_variance
         if L == 0:
@@ -160,5 +167,5 @@ class GaussianLocation:
         constant = (L - 1) * np.log(s2) + np.log(total) + L * np.log(2 * np.pi)
         return -np.sum(squares + constant, axis=-1) / 2
 
-    def _label(self, z: np.ndarray) -> np.ndarray:
+    def _noiseless_label(self, z: np.ndarray) -> np.ndarray:
         return z if self.readout is None else z @ self.readout

@@ -17,11 +17,21 @@ from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.context_arrays import context_array
 from attnscope.numerics.border.whole_values import whole_numbers
 
-__all__ = ["EPS", "ContextBatch", "LatentMap", "MapPosterior", "Predictive", "hold_out"]
+__all__ = [
+    "EPS",
+    "ContextBatch",
+    "LatentMap",
+    "MapPosterior",
+    "Predictive",
+    "hold_out",
+    "matrix_times_vector",
+]
 
-KEY_LAWS = ("normal", "sphere")
+MAP_KEY_LAWS = ("normal", "sphere")
 EPS = float(np.finfo(np.float64).eps)
-LOST = 1e-3  # of the noise: rounding of larger values would show in their log probability
+LOST_SHARE_OF_NOISE = (
+    1e-3  # of the noise: rounding of larger values would show in their log probability
+)
 
 
 class ContextBatch(NamedTuple):
@@ -86,8 +96,8 @@ class LatentMap:
                 features,
                 "features=None",
             )
-        if keys not in KEY_LAWS:
-            raise bad("keys", name, f"one of {KEY_LAWS}", keys)
+        if keys not in MAP_KEY_LAWS:
+            raise bad("keys", name, f"one of {MAP_KEY_LAWS}", keys)
         self._features = features
         self.keys = keys
         self.dim_features = self.features(
@@ -179,14 +189,14 @@ class LatentMap:
         """E[v | k = q, W] = W phi(q), (..., d_v): what no context can beat."""
         of = f"{type(self).__name__}.conditional_mean"
         W = context_array(latent, "latent", of, (self.dim_value, self.dim_features))
-        return _apply(W, self.features(self._key_array(query, "query", of, ())))
+        return matrix_times_vector(W, self.features(self._key_array(query, "query", of, ())))
 
     # -- inference ---------------------------------------------------------------------------------
 
     def posterior(self, keys: np.ndarray, values: np.ndarray) -> MapPosterior:
         """Law of W given keys (..., L, d_k) and values (..., L, d_v)."""
-        Phi, V = self._context(keys, values, f"{type(self).__name__}.posterior")
-        mean, axes, left = self._solved(Phi, V)
+        Phi, V = self._features_and_values(keys, values, f"{type(self).__name__}.posterior")
+        mean, axes, left = self._posterior_factors(Phi, V)
         C = (axes.swapaxes(-1, -2) * left[..., None, :]) @ axes
         return MapPosterior(mean, (C + C.swapaxes(-1, -2)) / 2)  # symmetric to the bit
 
@@ -196,14 +206,17 @@ class LatentMap:
         """Law of the value at query (..., d_k) given the context."""
         of = f"{type(self).__name__}.predictive"
         q = self.features(self._key_array(query, "query", of, ()))
-        mean, axes, left = self._solved(*self._context(keys, values, of))
+        mean, axes, left = self._posterior_factors(
+            *self._features_and_values(keys, values, of)
+        )
         # squares along the axes of P, not q^T P^-1 q: a small variance is no difference of large
         # ones
         return Predictive(
-            _apply(mean, q), self.noise**2 + np.sum(left * _apply(axes, q) ** 2, axis=-1)
+            matrix_times_vector(mean, q),
+            self.noise**2 + np.sum(left * matrix_times_vector(axes, q) ** 2, axis=-1),
         )
 
-    def _solved(
+    def _posterior_factors(
         self, Phi: np.ndarray, V: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Posterior mean (..., d_v, p), axes (..., p, p) of P as rows, posterior variance (..., p)
@@ -212,7 +225,7 @@ class LatentMap:
         From the singular values S of Phi: variances lam r/(S^2 + r), r = s^2/lam, and S/(S^2 + r)
         of the values; nothing cancels and nothing is singular however small the noise.
         """
-        U, S, axes = _axes(Phi)
+        U, S, axes = _singular_axes(Phi)
         ridge = self.noise**2 / self.prior_variance
         along = U.swapaxes(-1, -2) @ V  # (..., rank, d_v)
         rank = S.shape[-1]
@@ -233,9 +246,9 @@ class LatentMap:
     def log_probability(self, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
         """log p(values | keys), (...), the map integrated out."""
         of = f"{type(self).__name__}.log_probability"
-        Phi, V = self._context(keys, values, of)
+        Phi, V = self._features_and_values(keys, values, of)
         L, p = Phi.shape[-2:]
-        U, S, _ = _axes(Phi)
+        U, S, _ = _singular_axes(Phi)
         s2 = self.noise**2
         # variance of the values along the columns of U
         spread = self.prior_variance * S**2 + s2
@@ -244,7 +257,7 @@ class LatentMap:
         if p < L:
             rest = V - U @ along
             lost = 8 * EPS * np.max(np.abs(V), initial=0.0) * L**0.5
-            if lost > LOST * self.noise:
+            if lost > LOST_SHARE_OF_NOISE * self.noise:
                 must = (
                     f"above rounding of the values ({lost:.2g}), which then decides what {p} "
                     "features leave"
@@ -258,7 +271,7 @@ class LatentMap:
         )
         return -(squares + self.dim_value * constant) / 2
 
-    def _context(
+    def _features_and_values(
         self, keys: np.ndarray, values: np.ndarray, of: str
     ) -> tuple[np.ndarray, np.ndarray]:
         """Features (..., L, p) of the keys, and the values."""
@@ -273,7 +286,7 @@ class LatentMap:
         return context_array(x, what, of, (*axes, self.dim_key))
 
 
-def _axes(Phi: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _singular_axes(Phi: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """U (..., L, m), S (..., m) and axes (..., p, p) with Phi = U S axes[:m], m = min(L, p)."""
     *lead, L, p = Phi.shape
     if L == 0:
@@ -282,7 +295,7 @@ def _axes(Phi: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.linalg.svd(Phi, full_matrices=p > L)
 
 
-def _apply(M: np.ndarray, x: np.ndarray) -> np.ndarray:
+def matrix_times_vector(M: np.ndarray, x: np.ndarray) -> np.ndarray:
     """M x for matrices (..., a, b) and vectors (..., b)."""
     return (M @ x[..., None])[..., 0]
 

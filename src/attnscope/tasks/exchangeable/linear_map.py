@@ -38,15 +38,17 @@ from attnscope.tasks.exchangeable.latent_map import EPS, LatentMap
 
 __all__ = ["LinearMap", "unseen"]
 
-BLOCK = 1 << 20  # feature entries worked on at a time: 8 MB
-WELL_CONDITIONED = 1e4  # of P: up to here 1 - h keeps 8 digits through the normal equations
-ROUNDED = 1e-8  # see WELL_CONDITIONED
+BLOCK_FEATURE_ENTRIES = 1 << 20  # feature entries worked on at a time: 8 MB
+WELL_CONDITIONED_NUMBER = (
+    1e4  # of P: up to here 1 - h keeps 8 digits through the normal equations
+)
+LEVERAGE_ROUNDING = 1e-8  # see WELL_CONDITIONED_NUMBER
 # 1 - h below this is computed from the other rows: 1 - sum of squares lost its digits
-CLOSE = 1e-6
+SMALL_COMPLEMENT = 1e-6
 # multiplications of one sampled risk, about 6 s: fewer contexts are drawn where they would need
 # more
-WORK = 8e9
-FEWEST = 16  # contexts that an error can be taken from
+RISK_MULTIPLICATIONS = 8e9
+FEWEST_CONTEXTS = 16  # contexts that an error can be taken from
 
 
 class LinearMap(LatentMap):
@@ -94,10 +96,10 @@ class LinearMap(LatentMap):
             excess = scale * trace.value
             error = scale * trace.error + 4 * EPS * excess  # c and the product are rounded
             return estimate(excess, error, "Wishart resolvent", noise)
-        contexts = self._affordable(length, samples, of)
+        contexts = self._affordable_contexts(length, samples, of)
         blocks = [
             self._left_out(length, m, [seed, i])
-            for i, m in enumerate(self._parts(length, contexts))
+            for i, m in enumerate(self._block_sizes(length, contexts))
         ]
         spread = np.concatenate([block[0] for block in blocks])
         most = max(block[1] for block in blocks)
@@ -109,10 +111,10 @@ class LinearMap(LatentMap):
         if contexts < samples:
             error = widened(error, contexts)
             method += f", {contexts} contexts"
-        return estimate(excess, error + ROUNDED * excess, method, noise)
+        return estimate(excess, error + LEVERAGE_ROUNDING * excess, method, noise)
 
-    def _affordable(self, length: int, samples: int, of: str) -> int:
-        """How many contexts WORK lets in, at most `samples`."""
+    def _affordable_contexts(self, length: int, samples: int, of: str) -> int:
+        """How many contexts RISK_MULTIPLICATIONS lets in, at most `samples`."""
         keys = length + 1
         p = self.dim_features
         # a multiplication in a product of matrices costs a quarter of one in a decomposition
@@ -122,9 +124,9 @@ class LinearMap(LatentMap):
             else float(getattr(self._features, "work", None) or p)
         )
         one = keys * p * float(min(keys, p)) + keys * each / 4
-        contexts = affordable(samples, one, WORK, FEWEST)
+        contexts = affordable(samples, one, RISK_MULTIPLICATIONS, FEWEST_CONTEXTS)
         if not contexts:
-            most = f"one that takes at most {WORK / FEWEST:.3g} multiplications a context"
+            most = f"one that takes at most {RISK_MULTIPLICATIONS / FEWEST_CONTEXTS:.3g} multiplications a context"
             raise bad(
                 "length",
                 of,
@@ -147,22 +149,22 @@ class LinearMap(LatentMap):
         squares = np.sum(Phi**2, axis=-1)
         ridge = self.noise**2 / self.prior_variance
         most = self.prior_variance * float(squares.max())
-        calm = ridge * WELL_CONDITIONED > float(squares.sum(axis=-1).max())
+        calm = ridge * WELL_CONDITIONED_NUMBER > float(squares.sum(axis=-1).max())
         # fewer keys than features: a small decomposition is faster
         if calm and length >= self.dim_features:
-            solved = np.linalg.solve(self._precision(Phi), Phi.swapaxes(-1, -2)).swapaxes(
-                -1, -2
-            )
+            solved = np.linalg.solve(
+                self._posterior_precision(Phi), Phi.swapaxes(-1, -2)
+            ).swapaxes(-1, -2)
             h = np.sum(solved * Phi, axis=-1) / self.noise**2  # leverages in (0, 1)
             return np.mean(self.noise**2 * h / (1 - h), axis=-1), most
         left = np.array([_left_out_one(rows, ridge) for rows in Phi])
         return np.mean(self.prior_variance * left, axis=-1), most
 
-    def _parts(self, length: int, samples: int) -> list[int]:
-        block = max(1, BLOCK // ((length + 1) * self.dim_features))
+    def _block_sizes(self, length: int, samples: int) -> list[int]:
+        block = max(1, BLOCK_FEATURE_ENTRIES // ((length + 1) * self.dim_features))
         return [min(block, samples - i) for i in range(0, samples, block)]
 
-    def _precision(self, Phi: np.ndarray) -> np.ndarray:
+    def _posterior_precision(self, Phi: np.ndarray) -> np.ndarray:
         return (
             Phi.swapaxes(-1, -2) @ Phi / self.noise**2
             + np.eye(self.dim_features) / self.prior_variance
@@ -183,7 +185,7 @@ def _left_out_one(Phi: np.ndarray, ridge: float) -> np.ndarray:
         rest = rest + np.maximum(1 - weights.sum(axis=1), 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         out = ridge * h / rest
-    for q in np.flatnonzero(rest < CLOSE) if len(Phi) > Phi.shape[1] else ():
+    for q in np.flatnonzero(rest < SMALL_COMPLEMENT) if len(Phi) > Phi.shape[1] else ():
         _, S, V = np.linalg.svd(np.delete(Phi, q, axis=0))
         along = (V @ Phi[q]) ** 2
         kept = np.ones(len(along))

@@ -25,11 +25,13 @@ __all__ = ["slot_variance"]
 
 EPS = float(np.finfo(np.float64).eps)
 # points: errors fall like exp(-n pi^2/width) on an interval of that width, this many leave 1e-15
-POINTS = 48
-PER_WIDTH = 6.0
-MOST = 600  # points: no setting tried needed more than 300
-FORGOTTEN = 20.0  # a^2m <= exp(-2 * 20) = 4e-18
-REACH = 12.0  # standard deviations of the number of writes that are summed: 1e-32 is left
+CHEBYSHEV_POINTS = 48
+POINTS_PER_WIDTH = 6.0
+MOST_POINTS = 600  # points: no setting tried needed more than 300
+FORGOTTEN_NATS = 20.0  # a^2m <= exp(-2 * 20) = 4e-18
+WRITE_REACH_SIGMAS = (
+    12.0  # standard deviations of the number of writes that are summed: 1e-32 is left
+)
 
 
 def slot_variance(
@@ -38,36 +40,38 @@ def slot_variance(
     """u_L(lam) and a bound on its error."""
     s2 = noise * noise
     if decay == 1.0:
-        value = _counted(prior, s2, share, length)
+        value = _trace_by_counts(prior, s2, share, length)
         return value, 1e-12 * value  # the binomial law of SciPy is good to 1e-13
     lasting = min(length, 1 / ((1 - decay) * (1 + decay)))
     offset = s2 / (1 + share * lasting)
-    points = round(POINTS + PER_WIDTH * math.log1p(prior / offset))
+    points = round(CHEBYSHEV_POINTS + POINTS_PER_WIDTH * math.log1p(prior / offset))
     # u_m forgets x like a^2m: more than this many tokens change nothing that is left in float64
-    length = min(length, math.ceil(FORGOTTEN / (1 - decay)))
+    length = min(length, math.ceil(FORGOTTEN_NATS / (1 - decay)))
     # M preserves constants up to the rounding of its rows, L times
     rounding = EPS * (64 * math.log2(length + 2) * points**0.5 + 4 * length) * prior
     coarse = math.inf
     while True:
-        fine = _iterated(prior, s2, offset, decay, share, length, points)
+        fine = _trace_by_iteration(prior, s2, offset, decay, share, length, points)
         gap = abs(fine - coarse)
-        if gap <= rounding or points > MOST:
+        if gap <= rounding or points > MOST_POINTS:
             return fine, gap + rounding
         coarse = fine
         points = points * 3 // 2
 
 
-def _counted(prior: float, s2: float, share: float, length: int) -> float:
+def _trace_by_counts(prior: float, s2: float, share: float, length: int) -> float:
     from scipy.stats import binom  # imported late: half a second
 
     middle = length * share
-    spread = REACH * math.sqrt(length * share * (1 - share)) + REACH**2
+    spread = (
+        WRITE_REACH_SIGMAS * math.sqrt(length * share * (1 - share)) + WRITE_REACH_SIGMAS**2
+    )
     writes = np.arange(max(0, math.floor(middle - spread)), min(length, middle + spread) + 1)
     left = prior * (s2 / (s2 + writes * prior))
     return float(np.sum(binom.pmf(writes, length, share) * left))
 
 
-def _iterated(
+def _trace_by_iteration(
     prior: float, s2: float, offset: float, a: float, share: float, length: int, n: int
 ) -> float:
     """u_L(lam) with n points."""
@@ -79,12 +83,12 @@ def _iterated(
     later = a * a * x + (1 - a) * (1 + a) * prior
     written = later * (s2 / (later + s2))
     there, thither = (2 * np.log1p(z / offset) / width - 1 for z in (later, written))
-    M = (1 - share) * _interpolation(np.cos(angle), there)
-    M += share * _interpolation(np.cos(angle), thither)
+    M = (1 - share) * _interpolation_matrix(np.cos(angle), there)
+    M += share * _interpolation_matrix(np.cos(angle), thither)
     return float((np.linalg.matrix_power(M, length) @ x)[0])
 
 
-def _interpolation(nodes: np.ndarray, at: np.ndarray) -> np.ndarray:
+def _interpolation_matrix(nodes: np.ndarray, at: np.ndarray) -> np.ndarray:
     """(m, n): values at the Chebyshev points -> values at `at` (m,), by the barycentric formula."""
     sign = (-1.0) ** np.arange(len(nodes))
     sign[[0, -1]] /= 2

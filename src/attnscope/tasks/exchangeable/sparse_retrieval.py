@@ -30,16 +30,15 @@ from scipy.special import softmax
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.context_arrays import context_array
-from attnscope.numerics.border.estimate import Estimate, estimate
+from attnscope.numerics.border.estimate import SMALLEST_ERROR, Estimate, estimate
 from attnscope.numerics.integrals.code_posterior import wrong_mass
 from attnscope.tasks.exchangeable.latent_map import ContextBatch
 
 __all__ = ["SparseRetrieval"]
 
-MOST = 10**300  # features: their number must fit in float64
-UNBOUNDED = 1 << 10_000  # MOST has a sentence of its own
-NOISES = (1e-50, 1e50)
-SMALLEST = 5e-324  # what is left of an error bar when the value underflows
+MOST_FEATURES = 10**300  # features: their number must fit in float64
+LARGEST_ACCEPTED_FEATURES = 1 << 10_000  # MOST_FEATURES has a sentence of its own
+NOISE_RANGE = (1e-50, 1e50)
 
 
 class SparseRetrieval:
@@ -59,11 +58,11 @@ class SparseRetrieval:
 
     def __init__(self, features: int = 16, noise: float = 1.0) -> None:
         of = "SparseRetrieval"
-        self.features = check.integer(features, "features", of, 1, UNBOUNDED)
-        if self.features > MOST:
+        self.features = check.integer(features, "features", of, 1, LARGEST_ACCEPTED_FEATURES)
+        if self.features > MOST_FEATURES:
             raise bad("features", of, "an integer from 1 to 1e300", "a larger one")
         self.noise = check.real(
-            noise, "noise", of, *NOISES, hint="a small noise such as 1e-3"
+            noise, "noise", of, *NOISE_RANGE, hint="a small noise such as 1e-3"
         )
 
     def __repr__(self) -> str:
@@ -98,9 +97,9 @@ class SparseRetrieval:
 
     def posterior(self, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
         """P(J = j | context), (..., m), of keys (..., L, m) and values (..., L, 1)."""
-        return self._posterior(keys, values, "SparseRetrieval.posterior")
+        return self._feature_posterior(keys, values, "SparseRetrieval.posterior")
 
-    def _posterior(self, keys: np.ndarray, values: np.ndarray, of: str) -> np.ndarray:
+    def _feature_posterior(self, keys: np.ndarray, values: np.ndarray, of: str) -> np.ndarray:
         x = context_array(keys, "keys", of, (None, self.features))
         y = context_array(values, "values", of, (x.shape[-2], 1))
         if x.shape[:-2] != y.shape[:-2]:
@@ -114,7 +113,7 @@ class SparseRetrieval:
         """E[v | q, context], (..., 1), of query (..., m), keys (..., L, m), values (..., L, 1)."""
         of = "SparseRetrieval.bayes_predict"
         q = context_array(query, "query", of, (self.features,))
-        p = self._posterior(keys, values, of)
+        p = self._feature_posterior(keys, values, of)
         if q.shape != p.shape:
             raise bad("query", of, f"of shape {p.shape}", f"shape {q.shape}")
         return np.sum(p * q, axis=-1, keepdims=True)
@@ -134,5 +133,5 @@ class SparseRetrieval:
             return estimate(others / self.features, 2e-16, "closed form", self.noise)
         log_mass, relative = wrong_mass(length, others, self.noise, of)
         mass = math.exp(log_mass)
-        error = relative * mass + SMALLEST
+        error = relative * mass + SMALLEST_ERROR
         return estimate(mass, error, "integral over the posterior", self.noise, log_mass)

@@ -32,13 +32,15 @@ __all__ = ["Harmonics", "SphereRegression", "harmonic_count", "zonal"]
 
 # of one degree: the eigenproblem behind the basis takes ten seconds there
 MOST_HARMONICS = 2000
-MOST_WORK = 5e10  # multiplications for all bases, about eight seconds
-RECURSION = 20.0  # of these a value's step of one degree costs: it is bound by memory
+MOST_BASIS_MULTIPLICATIONS = 5e10  # multiplications for all bases, about eight seconds
+RECURSION_MULTIPLICATIONS = (
+    20.0  # of these a value's step of one degree costs: it is bound by memory
+)
 LARGEST_DEGREE = 1000  # P_l moves by l^2 eps when a key is rounded: 2e-10 there
 # points per harmonic: random ones in this number give a Gram matrix with condition number around 10
 # to 100
-POINTS = 2
-UNIT = 1e-6  # keys of float32 precision count as unit
+POINTS_PER_HARMONIC = 2
+UNIT_KEY_TOLERANCE = 1e-6  # keys of float32 precision count as unit
 
 
 def harmonic_count(dim: int, degree: int) -> int:
@@ -67,8 +69,8 @@ def _basis_work(count: int, degree: int) -> float:
     """Multiplications for the basis of one degree:
     the recursion of P_l on all pairs of points, and an eigenproblem.
     """
-    points = float(POINTS * count + 4)
-    return points**2 * (points + RECURSION * degree)
+    points = float(POINTS_PER_HARMONIC * count + 4)
+    return points**2 * (points + RECURSION_MULTIPLICATIONS * degree)
 
 
 class Harmonics:
@@ -79,20 +81,21 @@ class Harmonics:
     def __init__(self, dim: int, degrees: Sequence[int], weights: Sequence[float]) -> None:
         self.dim, self.degrees = dim, tuple(degrees)
         self._parts = [
-            self._basis(degree, weight) for degree, weight in zip(self.degrees, weights)
+            self._degree_basis(degree, weight)
+            for degree, weight in zip(self.degrees, weights)
         ]
         # multiplications for the features of one key
         self.work = sum(
-            u.shape[0] * (M.shape[1] + RECURSION * l)
+            u.shape[0] * (M.shape[1] + RECURSION_MULTIPLICATIONS * l)
             for l, (u, M) in zip(self.degrees, self._parts)
         )
 
-    def _basis(self, degree: int, weight: float) -> tuple[np.ndarray, np.ndarray]:
+    def _degree_basis(self, degree: int, weight: float) -> tuple[np.ndarray, np.ndarray]:
         """(points u (M, d), matrix (M, N_l)) of one degree."""
         N = harmonic_count(self.dim, degree)
         # one fixed basis
         u = np.random.default_rng([self.dim, degree]).standard_normal(
-            (POINTS * N + 4, self.dim)
+            (POINTS_PER_HARMONIC * N + 4, self.dim)
         )
         u /= np.linalg.norm(u, axis=1, keepdims=True)
         e, E = np.linalg.eigh(zonal(self.dim, degree, np.clip(u @ u.T, -1, 1)))
@@ -176,9 +179,9 @@ class SphereRegression(LinearMap):
                 "a lower degree or dim",
             )
         work = sum(_basis_work(harmonic_count(self.dim, l), l) for l in out)
-        if work > MOST_WORK:
+        if work > MOST_BASIS_MULTIPLICATIONS:
             got = f"{work:.3g} for degrees up to {max(out)} with up to {count} harmonics"
-            must = f"such that their bases take at most {MOST_WORK:g} multiplications"
+            must = f"such that their bases take at most {MOST_BASIS_MULTIPLICATIONS:g} multiplications"
             raise bad("degrees", name, must, got, "a lower degree or dim")
         return out
 
@@ -198,7 +201,7 @@ class SphereRegression(LinearMap):
     ) -> np.ndarray:
         k = super()._key_array(x, what, of, axes)
         norms = np.linalg.norm(k, axis=-1)
-        if norms.size and not (np.abs(norms - 1) <= UNIT).all():
+        if norms.size and not (np.abs(norms - 1) <= UNIT_KEY_TOLERANCE).all():
             must = (
                 "unit vectors (off the sphere these polynomials are not harmonic, and softmax "
                 "attention would favour long keys)"

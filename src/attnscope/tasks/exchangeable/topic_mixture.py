@@ -47,15 +47,16 @@ from attnscope.tasks.exchangeable.topic_values import MaskedOptimum, Masking, ma
 
 __all__ = ["TopicLayer", "TopicMixture", "TopicMixtureBatch"]
 
-NAME = "TopicMixture"
 EPS = float(np.finfo(np.float64).eps)
-ROUNDINGS = 16 * EPS  # of a formula of ten products and quotients
-FEW = 64  # topics up to which words are compared with all of them: faster than a search a document
+FORMULA_ROUNDING = 16 * EPS  # of a formula of ten products and quotients
+COMPARED_TOPICS = 64  # topics up to which words are compared with all of them: faster than a search a document
 MOST_WORDS = 10**7  # in the vocabulary: one prediction is 80 MB
-MOST_VALUES = 4000  # words for which the layer's matrix of values is written out: 128 MB
-SCORES = 300.0  # of attention_risk: weights up to e^300 and their squares are finite
+MOST_MATRIX_WORDS = (
+    4000  # words for which the layer's matrix of values is written out: 128 MB
+)
+LARGEST_SCORE = 300.0  # of attention_risk: weights up to e^300 and their squares are finite
 # positions of attention_risk: with N^2/2 terms an optimum takes two seconds there
-LONGEST = 1000
+LONGEST_DOCUMENT = 1000
 
 
 class TopicMixtureBatch(NamedTuple):
@@ -94,17 +95,19 @@ class TopicMixture:
     """
 
     def __init__(self, topics: int = 4, words: int = 5, concentration: float = 0.3) -> None:
-        self.topics = check.integer(topics, "topics", NAME, 1, MOST_WORDS)
-        self.words = check.integer(words, "words", NAME, 1, MOST_WORDS)
-        self.concentration = check.real(concentration, "concentration", NAME, 0, strict=True)
+        self.topics = check.integer(topics, "topics", "TopicMixture", 1, MOST_WORDS)
+        self.words = check.integer(words, "words", "TopicMixture", 1, MOST_WORDS)
+        self.concentration = check.real(
+            concentration, "concentration", "TopicMixture", 0, strict=True
+        )
         self.vocabulary = self.topics * self.words
         if self.vocabulary > MOST_WORDS:
             must = f"such that there are at most {MOST_WORDS} words in all"
-            raise bad("words", NAME, must, self.vocabulary, "fewer topics or words")
+            raise bad("words", "TopicMixture", must, self.vocabulary, "fewer topics or words")
 
     def __repr__(self) -> str:
         return (
-            f"{NAME}(topics={self.topics}, words={self.words}, "
+            f"TopicMixture(topics={self.topics}, words={self.words}, "
             f"concentration={self.concentration:g})"
         )
 
@@ -124,17 +127,17 @@ class TopicMixture:
 
     def sample(self, n: int, length: int, seed: int = 0) -> TopicMixtureBatch:
         """Draw n documents of `length` >= 0 words with a held-out word each."""
-        of = f"{NAME}.sample"
+        of = "TopicMixture.sample"
         n = check.integer(n, "n", of, 1)
         N = check.integer(length, "length", of, 0)
         entries = n * (2 * N + 2 + self.topics + self.vocabulary)
         check.fits_in_memory(entries, 8, "documents", of, "fewer documents at a time")
         rng = np.random.default_rng(check.seed_value(seed, of))
-        theta = self._proportions(n, rng)
+        theta = self._draw_proportions(n, rng)
         ends = np.cumsum(theta, axis=1)
         u = rng.random((n, N + 1))
         topic = np.zeros((n, N + 1), dtype=np.int64)
-        if self.topics <= FEW:
+        if self.topics <= COMPARED_TOPICS:
             for t in range(self.topics):
                 topic += u >= ends[:, [t]]
         else:
@@ -147,7 +150,7 @@ class TopicMixture:
         target[np.arange(n), x[:, -1]] = 1.0
         return TopicMixtureBatch(x[:, :-1], target, theta)
 
-    def _proportions(self, n: int, rng: np.random.Generator) -> np.ndarray:
+    def _draw_proportions(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Dirichlet draws (n, T) by logarithms of Gamma(alpha) = Gamma(alpha + 1) U^(1/alpha),
         which do not underflow.
         """
@@ -159,9 +162,9 @@ class TopicMixture:
 
     def counts(self, tokens: np.ndarray) -> np.ndarray:
         """n_t, words of each topic: (..., T) from tokens (..., N)."""
-        return self._counts(tokens, f"{NAME}.counts")
+        return self._topic_counts(tokens, "TopicMixture.counts")
 
-    def _counts(self, tokens: np.ndarray, of: str) -> np.ndarray:
+    def _topic_counts(self, tokens: np.ndarray, of: str) -> np.ndarray:
         x = token_numbers(tokens, "tokens", of, self.vocabulary) // self.words
         rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
         places = rows + self.topics * np.arange(len(rows))[:, None]
@@ -174,26 +177,28 @@ class TopicMixture:
         """alpha + n: parameters (..., T) of the Dirichlet law of the proportions, given tokens
         (..., N).
         """
-        return self.concentration + self._counts(tokens, f"{NAME}.posterior")
+        return self.concentration + self._topic_counts(tokens, "TopicMixture.posterior")
 
     def bayes_predict(self, tokens: np.ndarray) -> np.ndarray:
         """P(x_{N+1} = . | x), (..., V): the law of a held-out word."""
-        parameters = self.concentration + self._counts(tokens, f"{NAME}.bayes_predict")
+        parameters = self.concentration + self._topic_counts(
+            tokens, "TopicMixture.bayes_predict"
+        )
         mean = parameters / parameters.sum(axis=-1, keepdims=True)
         return np.repeat(mean / self.words, self.words, axis=-1)
 
     def log_probability(self, tokens: np.ndarray) -> np.ndarray:
         """log p(x_1 .. x_N), (...), the proportions integrated out."""
-        n = self._counts(tokens, f"{NAME}.log_probability")
+        n = self._topic_counts(tokens, "TopicMixture.log_probability")
         N = int(np.shape(tokens)[-1])
         each = _log_rising(self.concentration, N)[n].sum(axis=-1)
         return each - _log_rising(self.total, N)[N] - N * math.log(self.vocabulary)
 
     def posterior_attention(self) -> TopicLayer:
         """The attention layer that is `bayes_predict`: equal scores, these values, this sink."""
-        if self.vocabulary > MOST_VALUES:
-            must = f"of a vocabulary of at most {MOST_VALUES} words"
-            of = f"{NAME}.posterior_attention"
+        if self.vocabulary > MOST_MATRIX_WORDS:
+            must = f"of a vocabulary of at most {MOST_MATRIX_WORDS} words"
+            of = "TopicMixture.posterior_attention"
             raise bad("values", of, must, self.vocabulary, "bayes_predict")
         block = np.full((self.words, self.words), 1 / self.words)
         values = np.kron(np.eye(self.topics), block)
@@ -206,10 +211,10 @@ class TopicMixture:
         """E|y - P(. | x_1 .. x_N)|^2 for the one-hot held-out word y;
         excess is over knowing the proportions.
         """
-        N = check.integer(length, "length", f"{NAME}.bayes_risk", 0)
+        N = check.integer(length, "length", "TopicMixture.bayes_risk", 0)
         A = self.total
         excess = (self.topics - 1) / (self.vocabulary * (A + 1)) * (A / (A + N))
-        return estimate(excess, ROUNDINGS * excess, "closed form", self.noise)
+        return estimate(excess, FORMULA_ROUNDING * excess, "closed form", self.noise)
 
     def masked_optimum(
         self,
@@ -231,7 +236,7 @@ class TopicMixture:
         >>> round(found.same_word, 6), round(found.same_topic, 6), round(found.constant, 6)
         (0.118203, 0.20112, 0.002468)
         """
-        of = f"{NAME}.masked_optimum"
+        of = "TopicMixture.masked_optimum"
         N = check.integer(length, "length", of, 1)
         shares = [
             check.real(x, name, of, 0, 1)
@@ -258,10 +263,10 @@ class TopicMixture:
         >>> round(TopicMixture().attention_risk(20, 0.5, 0.0, 0.0).value, 6)    # uniform
         0.409943
         """
-        of = f"{NAME}.attention_risk"
-        law = self._shown(length, correct, 1, of)
+        of = "TopicMixture.attention_risk"
+        law = self._shown_topics(length, correct, 1, of)
         scores = [
-            check.real(x, name, of, -SCORES, SCORES)
+            check.real(x, name, of, -LARGEST_SCORE, LARGEST_SCORE)
             for x, name in ((same_word, "same_word"), (same_topic, "same_topic"))
         ]
         return attention_risk(law, *scores)
@@ -276,14 +281,14 @@ class TopicMixture:
         >>> round(best.same_word, 4), round(best.same_topic, 4), round(best.risk.value, 6)
         (0.79, 1.6175, 0.328552)
         """
-        of = f"{NAME}.attention_optimum"
+        of = "TopicMixture.attention_optimum"
         if min(self.topics, self.words) < 2:
             must = "one with at least two topics of at least two words: scores matter for no other"
             raise bad("task", of, must, repr(self), "TopicMixture(topics=4, words=5)")
-        return attention_optimum(self._shown(length, correct, 3, of), of)
+        return attention_optimum(self._shown_topics(length, correct, 3, of), of)
 
-    def _shown(self, length: int, correct: float, least: int, of: str) -> ShownTopics:
-        N = check.integer(length, "length", of, least, LONGEST)
+    def _shown_topics(self, length: int, correct: float, least: int, of: str) -> ShownTopics:
+        N = check.integer(length, "length", of, least, LONGEST_DOCUMENT)
         c = check.real(correct, "correct", of, 0, 1)
         return ShownTopics.of(self.topics, self.words, self.concentration, N, c)
 

@@ -41,10 +41,16 @@ from attnscope.numerics.border.estimate import Estimate, estimate
 __all__ = ["AttentionOptimum", "ShownTopics", "attention_optimum", "attention_risk"]
 
 EPS = float(np.finfo(np.float64).eps)
-FARTHEST = 40.0  # scores from which on a weight is 0 or 1 to rounding: no finite optimum
-NEWTON = 4  # steps of polish: each doubles the digits
-KNOWN = 1e-6  # what rounding may do to the best scores; where it does more, they are refused
-NEVER = 1e-24  # pairs (n, m) of less probability are left out: 2e6 of them are worth 1e-17
+FARTHEST_SCORE = (
+    40.0  # scores from which on a weight is 0 or 1 to rounding: no finite optimum
+)
+NEWTON_STEPS = 4  # steps of polish: each doubles the digits
+SCORE_ERROR_LIMIT = (
+    1e-6  # what rounding may do to the best scores; where it does more, they are refused
+)
+NEGLIGIBLE_PAIR = (
+    1e-24  # pairs (n, m) of less probability are left out: 2e6 of them are worth 1e-17
+)
 
 
 class AttentionOptimum(NamedTuple):
@@ -98,7 +104,7 @@ class ShownTopics(NamedTuple):
             laws.append(p / p.sum())
         sizes = 1 + abs(math.log(alpha)) + math.log(length + 1) + math.log(topics * words)
         rounding = 8 * EPS * (10 + length * sizes)
-        seen = laws[0] + laws[1] > NEVER
+        seen = laws[0] + laws[1] > NEGLIGIBLE_PAIR
         return ShownTopics(
             topics=topics,
             alpha=alpha,
@@ -115,31 +121,35 @@ class ShownTopics(NamedTuple):
 
 def attention_risk(law: ShownTopics, same_word: float, same_topic: float) -> Estimate:
     """E|e_z - prediction|^2 at these scores."""
-    right, wrong = _losses(law, _inverse_mass(law, same_word, same_topic)[0])
-    return _mean(law, right, wrong)
+    right, wrong = _conditional_losses(law, _inverse_mass(law, same_word, same_topic)[0])
+    return _expected_loss(law, right, wrong)
 
 
 def attention_optimum(law: ShownTopics, of: str) -> AttentionOptimum:
     """The minimiser over both scores, or one sentence where there is no finite one."""
-    best = None if law.correct == 1 else _minimiser(law)
+    best = None if law.correct == 1 else _best_scores(law)
     if best is None:
         must = "below 1, and such that finite scores are best"
         got = f"{law.correct:g} at length {law.length}, where they run off"
         raise bad("correct", of, must, got, "a smaller one, or a longer document")
-    for _ in range(NEWTON):
-        at = _derivatives(law, best)
+    for _ in range(NEWTON_STEPS):
+        at = _risk_derivatives(law, best)
         flattest = float(np.linalg.eigvalsh(at.hessian)[0])
-        if not at.noise < KNOWN * flattest:
+        if not at.noise < SCORE_ERROR_LIMIT * flattest:
             got = f"{law.correct:g} at length {law.length}, where the risk is flat"
             raise bad("correct", of, "such that the best scores are unique", got)
         best = best - np.linalg.solve(at.hessian, at.gradient)
     c1, c2 = map(float, best)
     return AttentionOptimum(
-        c1, c2, attention_risk(law, c1, c2), attention_risk(law, 0.0, 0.0), _bayes(law)
+        c1,
+        c2,
+        attention_risk(law, c1, c2),
+        attention_risk(law, 0.0, 0.0),
+        _bayes_estimate(law),
     )
 
 
-def _minimiser(law: ShownTopics) -> np.ndarray | None:
+def _best_scores(law: ShownTopics) -> np.ndarray | None:
     """The best of descents from uniform scores, from those of long documents, and from sharper
     ones; None where the best of them runs off.
     """
@@ -153,7 +163,7 @@ def _minimiser(law: ShownTopics) -> np.ndarray | None:
             key = np.asarray(x).tobytes()
             if key not in held:
                 held.clear()
-                held[key] = _derivatives(law, x)
+                held[key] = _risk_derivatives(law, x)
             return held[key]
 
         descent = minimize(
@@ -167,7 +177,7 @@ def _minimiser(law: ShownTopics) -> np.ndarray | None:
         found.append((float(descent.fun), descent.x))
     # descents that end in one minimum differ by rounding
     least = min(value for value, _ in found) + law.rounding
-    inside = [x for value, x in found if value <= least and np.abs(x).max() < FARTHEST]
+    inside = [x for value, x in found if value <= least and np.abs(x).max() < FARTHEST_SCORE]
     return inside[0] if inside else None
 
 
@@ -178,7 +188,7 @@ def _inverse_mass(law: ShownTopics, c1: float, c2: float) -> tuple[np.ndarray, .
     return 1 / (word + topic + (law.length - 1 - law.n)), word, topic
 
 
-def _losses(law: ShownTopics, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _conditional_losses(law: ShownTopics, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Squared errors given (n, m), where the shown word is right and where it is wrong."""
     M = law.length - 1 - law.n
     own = 1 - M * g
@@ -188,7 +198,7 @@ def _losses(law: ShownTopics, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (M * g) ** 2 + others, 1 - 2 * hit / drawn + own**2 + others
 
 
-def _mean(law: ShownTopics, right: np.ndarray, wrong: np.ndarray) -> Estimate:
+def _expected_loss(law: ShownTopics, right: np.ndarray, wrong: np.ndarray) -> Estimate:
     c = law.correct
     total = c * float(law.right @ right) + (1 - c) * float(law.wrong @ wrong)
     # losses are sums of terms up to 2, each probability is off by `rounding`
@@ -205,13 +215,15 @@ class _Derivatives(NamedTuple):
     noise: float
 
 
-def _derivatives(law: ShownTopics, x: np.ndarray) -> _Derivatives:
+def _risk_derivatives(law: ShownTopics, x: np.ndarray) -> _Derivatives:
     """Both losses have the second derivative 2(M^2 + Q) in g."""
-    clipped = np.clip(x, -2 * FARTHEST, 2 * FARTHEST)  # a trial step far out stays finite
+    clipped = np.clip(
+        x, -2 * FARTHEST_SCORE, 2 * FARTHEST_SCORE
+    )  # a trial step far out stays finite
     g, word, topic = _inverse_mass(law, float(clipped[0]), float(clipped[1]))
     M = law.length - 1 - law.n
     c = law.correct
-    right, wrong = _losses(law, g)
+    right, wrong = _conditional_losses(law, g)
     drawn = law.topics * law.alpha + law.length - 1
     square = M * M + law.squares
     slope_right = 2 * square * g
@@ -235,7 +247,7 @@ def _derivatives(law: ShownTopics, x: np.ndarray) -> _Derivatives:
     return _Derivatives(value, gradient, np.array(hessian), noise)
 
 
-def _bayes(law: ShownTopics) -> Estimate:
+def _bayes_estimate(law: ShownTopics) -> Estimate:
     """E[1 - sum_z P(z | shown)^2]."""
     c = law.correct
     T = law.topics
@@ -245,7 +257,7 @@ def _bayes(law: ShownTopics) -> Estimate:
     other = (1 - c) * ((T - 1) * law.alpha + M) / total
     squares = (T - 1) * law.alpha**2 + 2 * law.alpha * M + law.squares
     left = other * (2 - other) - ((1 - c) / total) ** 2 * squares
-    return _mean(law, left, left)
+    return _expected_loss(law, left, left)
 
 
 def _log_binomial(n: np.ndarray, m: np.ndarray, p: float) -> np.ndarray:

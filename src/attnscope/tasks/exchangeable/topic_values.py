@@ -34,7 +34,7 @@ from attnscope.numerics.border.estimate import Estimate, estimate
 __all__ = ["MaskedOptimum", "Masking", "masked_optimum"]
 
 # of the squared error: its three parts are differences of numbers below their share of 1
-ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
+SQUARED_ERROR_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
 class Masking(NamedTuple):
@@ -62,19 +62,21 @@ def masked_optimum(
     """The minimiser; `law` is (topics, words, concentration)."""
     T, v, _ = law
     V = T * v
-    y, s = _moments(law, length, masking)
+    y, s = _moment_eigenvalues(law, length, masking)
     w = np.divide(y, s + ridge, out=np.zeros(3), where=s + ridge > 0)
     dimensions = np.array([T * (v - 1.0), T - 1.0, 1.0])
     # y has second moment u on every direction: each part is what is left of it there
     left = dimensions * (1 / V - 2 * w * y + w * w * s)
     # a ridge so small that w rounds is still its own minimiser: each part is of size u
-    error = ROUNDINGS * float(np.sum(dimensions * (1 / V + 2 * w * y + w * w * s)))
+    error = SQUARED_ERROR_ROUNDING * float(
+        np.sum(dimensions * (1 / V + 2 * w * y + w * w * s))
+    )
     risk = estimate(float(left.sum()), error, "closed form")
     a, between, constant = map(float, w)
     return MaskedOptimum(a, (between - a) / v, (constant - between) / V, risk)
 
 
-def _moments(
+def _moment_eigenvalues(
     law: tuple[int, int, float], N: int, masking: Masking
 ) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues of E[yS'/N] and E[SS']/N^2 within topics, between topics, on the constant."""

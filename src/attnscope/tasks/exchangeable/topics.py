@@ -34,14 +34,12 @@ from scipy.special import gammaln, logsumexp, softmax, xlogy
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.context_arrays import context_array, token_numbers
-from attnscope.numerics.border.estimate import Estimate, estimate
+from attnscope.numerics.border.estimate import SMALLEST_ERROR, Estimate, estimate
 
 __all__ = ["TopicBatch", "Topics", "count_vectors"]
 
-NAME = "Topics"
 MOST_COUNTS = 20_000_000  # count vectors in one enumeration: about a minute for three topics
-SMALLEST = 5e-324  # the error of an excess that underflows to 0 is still not 0
-BLOCK = 1 << 17  # count vectors held at a time: a few MB per topic
+BLOCK_COUNT_VECTORS = 1 << 17  # count vectors held at a time: a few MB per topic
 
 
 class TopicBatch(NamedTuple):
@@ -79,25 +77,25 @@ class Topics:
         labels: ArrayLike | None = None,
         noise: float = 0.0,
     ) -> None:
-        B = check.array(emissions, "emissions", NAME, (None, None)).astype(np.float64)
+        B = check.array(emissions, "emissions", "Topics", (None, None)).astype(np.float64)
         self.emissions = np.array(
             [
-                check.probabilities(row, f"row {z} of emissions", NAME, B.shape[1])
+                check.probabilities(row, f"row {z} of emissions", "Topics", B.shape[1])
                 for z, row in enumerate(B)
             ]
         )
-        self.prior = check.probabilities(prior, "prior", NAME, len(B))
+        self.prior = check.probabilities(prior, "prior", "Topics", len(B))
         self.topics, self.vocabulary = self.emissions.shape
         self.labels = None
         if labels is not None:
             size = np.ndim(labels)
             shape = (self.topics,) if size < 2 else (self.topics, None)
-            self.labels = check.array(labels, "labels", NAME, shape).astype(np.float64)
-        self.noise = check.real(noise, "noise", NAME, 0)
+            self.labels = check.array(labels, "labels", "Topics", shape).astype(np.float64)
+        self.noise = check.real(noise, "noise", "Topics", 0)
         if self.labels is None and self.noise:
             raise bad(
                 "noise",
-                NAME,
+                "Topics",
                 "0 for held-out tokens, whose noise is their own",
                 noise,
                 "labels=...",
@@ -106,7 +104,7 @@ class Topics:
     def __repr__(self) -> str:
         target = "held-out token" if self.labels is None else f"labels {self.labels.shape}"
         return (
-            f"{NAME}(topics={self.topics}, vocabulary={self.vocabulary}, target={target}, "
+            f"Topics(topics={self.topics}, vocabulary={self.vocabulary}, target={target}, "
             f"noise={self.noise:g})"
         )
 
@@ -119,15 +117,17 @@ class Topics:
 
     def sample(self, n: int, length: int, seed: int = 0) -> TopicBatch:
         """Draw n sequences of `length` >= 0 tokens with their targets."""
-        of = f"{NAME}.sample"
+        of = "Topics.sample"
         n = check.integer(n, "n", of, 1)
         length = check.integer(length, "length", of, 0)
         check.fits_in_memory(
             2 * n * (length + 1), 8, "tokens", of, "fewer sequences at a time"
         )
         rng = np.random.default_rng(check.seed_value(seed, of))
-        z = _inverse(self.prior[None], np.zeros((n, 1), dtype=int), rng.random((n, 1)))[:, 0]
-        x = _inverse(
+        z = _draw_by_inversion(
+            self.prior[None], np.zeros((n, 1), dtype=int), rng.random((n, 1))
+        )[:, 0]
+        x = _draw_by_inversion(
             self.emissions,
             np.broadcast_to(z[:, None], (n, length + 1)),
             rng.random((n, length + 1)),
@@ -139,7 +139,7 @@ class Topics:
 
     def counts(self, tokens: np.ndarray) -> np.ndarray:
         """How often each symbol occurs: (..., V) from tokens (..., L)."""
-        x = token_numbers(tokens, "tokens", f"{NAME}.counts", self.vocabulary)
+        x = token_numbers(tokens, "tokens", "Topics.counts", self.vocabulary)
         return np.stack(
             [(x == symbol).sum(axis=-1) for symbol in range(self.vocabulary)], axis=-1
         )
@@ -150,7 +150,7 @@ class Topics:
         """log pi_z + sum_x c_x log B_zx, (..., K), of counts (..., V);
         -inf for an impossible topic.
         """
-        c = context_array(counts, "counts", f"{NAME}.log_joint", (self.vocabulary,))
+        c = context_array(counts, "counts", "Topics.log_joint", (self.vocabulary,))
         # log 0 = -inf is the right value of an impossible topic
         with np.errstate(divide="ignore"):
             return np.stack(
@@ -169,7 +169,7 @@ class Topics:
         if not np.isfinite(logits.max(axis=-1)).all():
             raise bad(
                 "tokens",
-                f"{NAME}.posterior",
+                "Topics.posterior",
                 "possible under at least one topic",
                 "a sequence of probability 0",
             )
@@ -196,13 +196,13 @@ class Topics:
         noise2 = self.noise**2 * r.shape[1]
         if self.labels is None:
             noise2 = float(self.prior @ np.sum(self.emissions * (1 - self.emissions), axis=1))
-        of = f"{NAME}.bayes_risk"
+        of = "Topics.bayes_risk"
         # each pair of topics occurs twice
         return self._pair_sum(length, distances / 2, noise2**0.5, of)
 
     def topic_error(self, length: int) -> Estimate:
         """1 - E P(z | x): the expected posterior mass on wrong topics."""
-        return self._pair_sum(length, 1 - np.eye(self.topics), 0.0, f"{NAME}.topic_error")
+        return self._pair_sum(length, 1 - np.eye(self.topics), 0.0, "Topics.topic_error")
 
     def _pair_sum(self, length: int, weights: np.ndarray, noise: float, of: str) -> Estimate:
         """sum_{i,j} weights_ij sum_c p_i(c) p_j(c)/p(c), in logarithms."""
@@ -228,7 +228,7 @@ class Topics:
         relative = 4 * np.finfo(float).eps * (10 + logs)
         error = relative * excess
         if math.isfinite(log_excess):
-            error += SMALLEST
+            error += SMALLEST_ERROR
         return estimate(excess, error, "enumeration of counts", noise, log_excess)
 
 
@@ -255,26 +255,28 @@ def count_vectors(length: int, vocabulary: int, of: str) -> Iterator[np.ndarray]
 
 
 def _compositions(most: int, size: int) -> Iterator[np.ndarray]:
-    """All vectors (., size) of non-negative integers with sum <= most, in blocks of about BLOCK."""
+    """All vectors (., size) of non-negative integers with sum <= most, in blocks of about BLOCK_COUNT_VECTORS."""
     if size == 1:
         yield np.arange(most + 1)[:, None]
         return
     held: list[np.ndarray] = []
     for head in _compositions(most, size - 1):
-        for part in np.array_split(head, max(1, len(head) * (most + 1) // BLOCK)):
+        for part in np.array_split(
+            head, max(1, len(head) * (most + 1) // BLOCK_COUNT_VECTORS)
+        ):
             room = most - part.sum(axis=1) + 1  # choices of the next entry after each head
             last = np.arange(room.sum()) - np.repeat(np.cumsum(room) - room, room)
             held.append(
                 np.concatenate([np.repeat(part, room, axis=0), last[:, None]], axis=1)
             )
-            if sum(map(len, held)) >= BLOCK:
+            if sum(map(len, held)) >= BLOCK_COUNT_VECTORS:
                 yield np.concatenate(held)
                 held = []
     if held:
         yield np.concatenate(held)
 
 
-def _inverse(laws: np.ndarray, rows: np.ndarray, u: np.ndarray) -> np.ndarray:
+def _draw_by_inversion(laws: np.ndarray, rows: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Draws by inversion: entry i has law laws[rows[i]] and uniform u[i]."""
     out = np.zeros(u.shape, dtype=np.int64)
     for z, law in enumerate(laws):

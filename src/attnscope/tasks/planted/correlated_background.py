@@ -38,7 +38,7 @@ from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.numerics.border.sampled_estimate import sampled_estimate
-from attnscope.numerics.integrals.one_token import Draws, pair_risk
+from attnscope.numerics.integrals.one_token import SINGLE_TOKEN_METHOD, Draws, pair_risk
 from attnscope.numerics.integrals.tilted import (
     Background,
     Normal,
@@ -46,12 +46,10 @@ from attnscope.numerics.integrals.tilted import (
     log_normal,
     mixed_draws,
 )
-from attnscope.tasks.planted.correlated_tokens import NAME, CorrelatedTokens
+from attnscope.tasks.planted.correlated_tokens import CorrelatedTokens
+from attnscope.tasks.planted.definition_checks import LARGEST_LOG_RATIO
 
 __all__ = ["CorrelatedBackground"]
-
-LARGEST_RATIO = 1e9  # log-likelihood ratios beyond this are known to 1e-7 at best
-METHOD = "Monte Carlo over single tokens"
 
 
 class CorrelatedBackground(CorrelatedTokens):
@@ -81,9 +79,9 @@ class CorrelatedBackground(CorrelatedTokens):
         """Risk of predicting the mean of Y: v*.S1 v* (+ noise^2)."""
         v = self.value
         excess = float(v @ self.informative_covariance @ v)
-        return estimate(excess, self._rounding(), "closed form", self.noise)
+        return estimate(excess, self._null_rounding(), "closed form", self.noise)
 
-    def _rounding(self) -> float:
+    def _null_rounding(self) -> float:
         """Bound on the rounding of v*.S1 v*: of its terms before they cancel."""
         v = np.abs(self.value)
         return 1e-15 * (2 * self.dim + 4) * float(v @ np.abs(self.informative_covariance) @ v)
@@ -99,7 +97,7 @@ class CorrelatedBackground(CorrelatedTokens):
             seen = float(s1v @ cho_solve((np.linalg.cholesky(A), True), s1v)) / L
             # what solving multiplies rounding errors by
             condition = float(sizes[-1] / sizes[0])
-            error = self._rounding() + 1e-14 * self.dim * (
+            error = self._null_rounding() + 1e-14 * self.dim * (
                 null + min(condition * seen, 1e14 * null)
             )
             return estimate(max(null - seen, 0.0), error, "closed form", self.noise)
@@ -107,12 +105,12 @@ class CorrelatedBackground(CorrelatedTokens):
             must = "uniform where informative='isotropic'"
             raise bad(
                 "location_probs",
-                f"{NAME}.linear_risk",
+                "CorrelatedBackground.linear_risk",
                 must,
                 "other probabilities",
                 "location_probs=None",
             )
-        white = self._whitened
+        white = self._whitened_task
         inner = white.task.linear_risk()
         excess = white.scale**2 * inner.excess
         nothing = self.null_risk()
@@ -125,7 +123,7 @@ class CorrelatedBackground(CorrelatedTokens):
             ) * nothing.excess
         return estimate(excess, error, inner.method, self.noise)
 
-    def _ceiling(self) -> float:
+    def _risk_ceiling(self) -> float:
         """What the Bayes risk cannot exceed:
         the null risk, and the best affine one where that is known.
         """
@@ -134,7 +132,7 @@ class CorrelatedBackground(CorrelatedTokens):
             known.append(self.linear_risk().excess + self.linear_risk().error)
         return float(min(known))
 
-    def _draws(self, samples: int, seed: int) -> Draws:
+    def _draw_single_tokens(self, samples: int, seed: int) -> Draws:
         """Single tokens around mu0, in coordinates of diagonal covariances.
 
         "scaled": x' = C^{-1}(x - mu0) along k', and the squared length of the d - 1 other
@@ -145,7 +143,7 @@ class CorrelatedBackground(CorrelatedTokens):
         pi = self.task._distinct_probs()[0]
         reach = (-math.log(pi.max()), -math.log(pi.min()))
         if self.informative == "scaled":
-            white = self._whitened
+            white = self._whitened_task
             axes = self.dim - 1
             inverse = self.gamma**-2
             one = Normal(np.array([white.task.signal]), np.array([inverse]), inverse)
@@ -186,8 +184,8 @@ class CorrelatedBackground(CorrelatedTokens):
         smallest = float(np.linalg.eigvalsh(self.covariance)[0])
         own = smallest if self.informative == "scaled" else 1.0
         size = self.signal**2 * (1 / smallest + 1 / (own * self.gamma**2))
-        if not size <= LARGEST_RATIO:
-            must = f"one with log-likelihood ratios of size <= {LARGEST_RATIO:g}"
+        if not size <= LARGEST_LOG_RATIO:
+            must = f"one with log-likelihood ratios of size <= {LARGEST_LOG_RATIO:g}"
             raise bad(
                 "signal",
                 of,
@@ -200,11 +198,11 @@ class CorrelatedBackground(CorrelatedTokens):
         """Risk of E[Y | X]: exact where `whiten` applies, else from `samples` draws of single
         tokens, with a standard error.
         """
-        of = f"{NAME}.bayes_risk"
+        of = "CorrelatedBackground.bayes_risk"
         samples = check.integer(samples, "samples", of, 2)
         seed = check.seed_value(seed, of)
         if self.informative == "scaled" and self.degrees_of_freedom is None:
-            white = self._whitened
+            white = self._whitened_task
             inner = white.task.bayes_risk()
             gain = white.scale**2
             log_excess = inner.log_excess + math.log(gain)
@@ -216,5 +214,5 @@ class CorrelatedBackground(CorrelatedTokens):
                 log_excess,
             )
         self._within_reach(of)
-        out = pair_risk(self._draws(samples, seed), *self.task._distinct_probs())
-        return sampled_estimate(out, self._ceiling(), self.noise, METHOD)
+        out = pair_risk(self._draw_single_tokens(samples, seed), *self.task._distinct_probs())
+        return sampled_estimate(out, self._risk_ceiling(), self.noise, SINGLE_TOKEN_METHOD)

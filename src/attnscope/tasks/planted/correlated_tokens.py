@@ -25,13 +25,12 @@ from attnscope.tasks.base import Projections, checked_law, gaussian_fields, one_
 from attnscope.tasks.planted.pair import Located
 from attnscope.tasks.planted.single_location import Batch, SingleLocation
 
-__all__ = ["NAME", "CorrelatedTokens", "Whitened"]
+__all__ = ["CorrelatedTokens", "Whitened"]
 
-NAME = "CorrelatedBackground"
-INFORMATIVE = ("scaled", "isotropic")
-SYMMETRIC = 1e-9  # relative asymmetry of a covariance that counts as rounding
+INFORMATIVE_COVARIANCES = ("scaled", "isotropic")
+ASYMMETRY_LIMIT = 1e-9  # relative asymmetry of a covariance that counts as rounding
 LARGEST_CONDITION = 1e12  # beyond, whitening keeps fewer than four digits
-BLOCK = 1 << 19  # token entries worked on at a time
+BLOCK_TOKEN_ENTRIES = 1 << 19  # token entries worked on at a time
 
 
 class Whitened(NamedTuple):
@@ -80,27 +79,40 @@ class CorrelatedTokens(Located[Batch]):
         degrees_of_freedom: float | None = None,
         informative: str = "scaled",
     ) -> None:
-        checked_law(task, SingleLocation, NAME, "SingleLocation(dim=60, length=10)")
+        checked_law(
+            task, SingleLocation, "CorrelatedBackground", "SingleLocation(dim=60, length=10)"
+        )
         d = task.dim
-        check.fits_in_memory(4 * d * d, 8, "covariance", NAME, "a smaller dim")
+        check.fits_in_memory(
+            4 * d * d, 8, "covariance", "CorrelatedBackground", "a smaller dim"
+        )
         numbers = (task.length, task.gamma, task.noise, task.signal)
         super().__init__(d, *numbers, task.key, task.value, task.seed)
         self.task = task
         self.mean = (
             np.zeros(d)
             if mean is None
-            else check.array(mean, "mean", NAME, (d,)).astype(np.float64)
+            else check.array(mean, "mean", "CorrelatedBackground", (d,)).astype(np.float64)
         )
-        self.covariance, self._root = _covariance(
+        self.covariance, self._root = _symmetric_covariance(
             np.eye(d) if covariance is None else covariance, d
         )
         self.degrees_of_freedom = degrees_of_freedom
         if degrees_of_freedom is not None:
             self.degrees_of_freedom = check.real(
-                degrees_of_freedom, "degrees_of_freedom", NAME, 2, strict=True
+                degrees_of_freedom,
+                "degrees_of_freedom",
+                "CorrelatedBackground",
+                2,
+                strict=True,
             )
-        if informative not in INFORMATIVE:
-            raise bad("informative", NAME, f"one of {INFORMATIVE}", informative)
+        if informative not in INFORMATIVE_COVARIANCES:
+            raise bad(
+                "informative",
+                "CorrelatedBackground",
+                f"one of {INFORMATIVE_COVARIANCES}",
+                informative,
+            )
         self.informative = informative
 
     def __repr__(self) -> str:
@@ -110,7 +122,7 @@ class CorrelatedTokens(Located[Batch]):
             else f", degrees_of_freedom={self.degrees_of_freedom:g}"
         )
         return (
-            f"{NAME}({self.task!r}, |mean|={np.linalg.norm(self.mean):.4g}{tail}, "
+            f"CorrelatedBackground({self.task!r}, |mean|={np.linalg.norm(self.mean):.4g}{tail}, "
             f"informative={self.informative!r})"
         )
 
@@ -129,16 +141,18 @@ class CorrelatedTokens(Located[Batch]):
     # -- data --------------------------------------------------------------------------------------
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> Batch:
-        location = self.task._locations(n, rng)
+        location = self.task._draw_locations(n, rng)
         target = self.noise * rng.standard_normal(n)
         tokens = np.empty((n, self.length, self.dim), dtype)
-        block = max(1, BLOCK // (self.length * self.dim))
+        block = max(1, BLOCK_TOKEN_ENTRIES // (self.length * self.dim))
         for i in range(0, n, block):
             rows = np.arange(i, min(n, i + block))
             z = rng.standard_normal((len(rows), self.length, self.dim))
             where = np.arange(len(rows)), location[rows]
             marked = z[where]
-            x = self.mean + self._heavy(z.shape[:2], rng)[..., None] * (z @ self._root.T)
+            x = self.mean + self._student_scales(z.shape[:2], rng)[..., None] * (
+                z @ self._root.T
+            )
             spread = marked @ self._root.T if self.informative == "scaled" else marked
             x[where] = self.informative_mean + self.gamma * spread
             tokens[rows] = x
@@ -149,21 +163,21 @@ class CorrelatedTokens(Located[Batch]):
     @property
     def teachers(self) -> np.ndarray:
         """(2, dim): the whitened key and value, unit vectors."""
-        return self._whitened.task.teachers
+        return self._whitened_task.task.teachers
 
     def standardised(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
         """Whitened tokens (n, L, d) and labels (n,) of a batch: what heads are trained on."""
         of = "CorrelatedBackground.standardised"
         if not (hasattr(batch, "tokens") and hasattr(batch, "target")):
             raise bad("batch", of, "a Batch of tokens and target", batch, "task.sample(1000)")
-        white = self._whitened
+        white = self._whitened_task
         target = context_array(batch.target, "target", of, (None,))
         return white.tokens(batch.tokens), (target - white.intercept) / white.scale
 
     @property
     def teacher_gram(self) -> np.ndarray:
         """(2, 2) inner products of the whitened key and value, which are unit vectors."""
-        return self._whitened.task.teacher_gram
+        return self._whitened_task.task.teacher_gram
 
     def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
         """n sequences of *whitened* tokens and labels,
@@ -176,23 +190,23 @@ class CorrelatedTokens(Located[Batch]):
             )
             raise bad(
                 "task",
-                f"{NAME}.projections",
+                "CorrelatedBackground.projections",
                 must,
                 self,
                 "task.sample, or train(engine='full')",
             )
-        white = self._whitened
-        location = self.task._locations(n, rng)
+        white = self._whitened_task
+        location = self.task._draw_locations(n, rng)
         rows = np.arange(n)
         means = one_hot_means(location, self.length, 2, 0, white.task.signal)
-        scales = self._heavy((n, self.length), rng)
+        scales = self._student_scales((n, self.length), rng)
         scales[rows, location] = self.gamma
         fields = gaussian_fields(means, scales, gram, rng)
         return Projections(
             fields, fields[rows, location, -1], location, scales, unit=white.scale
         )
 
-    def _heavy(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    def _student_scales(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """The random scale of a Student t token, of mean square 1; ones for a Gaussian."""
         n = self.degrees_of_freedom
         return np.ones(shape) if n is None else np.sqrt((n - 2) / rng.chisquare(n, shape))
@@ -203,41 +217,48 @@ class CorrelatedTokens(Located[Batch]):
         """l(x), (n, L): log density of a token as the informative one minus that as background,
         exact.
         """
-        x = check.tokens_array(tokens, f"{NAME}.log_likelihood_ratio", self.length, self.dim)[
-            0
-        ]
-        return np.concatenate([self._ratio(part) for part in self._parts(x)])
+        x = check.tokens_array(
+            tokens, "CorrelatedBackground.log_likelihood_ratio", self.length, self.dim
+        )[0]
+        return np.concatenate([self._log_ratio(part) for part in self._token_blocks(x)])
 
     def _infer(
         self, tokens: np.ndarray, method: str
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Posterior of the location, mean and variance of X_J.v* given X."""
-        x = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)[0]
+        x = check.tokens_array(
+            tokens, f"CorrelatedBackground.{method}", self.length, self.dim
+        )[0]
         probs = self.task.location_probs
         # log 0 = -inf is the right logit of an impossible position
         with np.errstate(divide="ignore"):
             log_prior = 0.0 if probs is None else np.log(probs)
         posterior = np.concatenate(
-            [softmax(log_prior + self._ratio(part), axis=1) for part in self._parts(x)]
+            [
+                softmax(log_prior + self._log_ratio(part), axis=1)
+                for part in self._token_blocks(x)
+            ]
         )
-        values = np.concatenate([part @ self.value for part in self._parts(x)])
+        values = np.concatenate([part @ self.value for part in self._token_blocks(x)])
         mean = np.sum(posterior * values, axis=1)
         return posterior, mean, np.sum(posterior * (values - mean[:, None]) ** 2, axis=1)
 
-    def _parts(self, x: np.ndarray) -> Iterator[np.ndarray]:
-        block = max(1, BLOCK // (self.length * self.dim))
+    def _token_blocks(self, x: np.ndarray) -> Iterator[np.ndarray]:
+        block = max(1, BLOCK_TOKEN_ENTRIES // (self.length * self.dim))
         return (x[i : i + block].astype(np.float64) for i in range(0, len(x), block))
 
-    def _ratio(self, x: np.ndarray) -> np.ndarray:
+    def _log_ratio(self, x: np.ndarray) -> np.ndarray:
         d = self.dim
         gam = self.gamma
         n = self.degrees_of_freedom
         log_det = float(np.sum(np.log(np.diag(self._root))))  # half of log det S0
-        white = self._white(x - self.mean)
+        white = self._whiten_rows(x - self.mean)
         q0 = np.einsum("nld,nld->nl", white, white)
         scaled = self.informative == "scaled"
         centred = (
-            self._white(x - self.informative_mean) if scaled else x - self.informative_mean
+            self._whiten_rows(x - self.informative_mean)
+            if scaled
+            else x - self.informative_mean
         )
         q1 = np.einsum("nld,nld->nl", centred, centred) / gam**2
         log_one = -q1 / 2 - d * math.log(gam) - (log_det if scaled else 0.0)
@@ -247,7 +268,7 @@ class CorrelatedTokens(Located[Batch]):
             log_one + log_det - student_constant(n, d) + (n + d) / 2 * np.log1p(q0 / (n - 2))
         )
 
-    def _white(self, x: np.ndarray) -> np.ndarray:
+    def _whiten_rows(self, x: np.ndarray) -> np.ndarray:
         """C^{-1} x for every row of x (..., d)."""
         flat = solve_triangular(self._root, x.reshape(-1, self.dim).T, lower=True)
         return flat.T.reshape(x.shape)
@@ -263,16 +284,16 @@ class CorrelatedTokens(Located[Batch]):
                 "Gaussian with informative='scaled' (else the whitened tokens are not a "
                 "SingleLocation)"
             )
-            raise bad("the background", f"{NAME}.whiten", must, self)
-        return self._whitened
+            raise bad("the background", "CorrelatedBackground.whiten", must, self)
+        return self._whitened_task
 
     @cached_property
-    def _whitened(self) -> Whitened:
+    def _whitened_task(self) -> Whitened:
         """Kept, because every risk asks for it;
         its matrix is read-only, because all who ask share it.
         """
         t = self.task
-        key = self._white(self.key[None])[0]
+        key = self._whiten_rows(self.key[None])[0]
         value = self._root.T @ self.value
         scale = float(np.linalg.norm(value))
         gain = float(np.linalg.norm(key))
@@ -297,13 +318,13 @@ class CorrelatedTokens(Located[Batch]):
         return Whitened(white, matrix, self.mean, scale, float(self.mean @ self.value))
 
 
-def _covariance(x: object, d: int) -> tuple[np.ndarray, np.ndarray]:
+def _symmetric_covariance(x: object, d: int) -> tuple[np.ndarray, np.ndarray]:
     """A covariance, made exactly symmetric, and its Cholesky factor."""
-    S = check.array(x, "covariance", NAME, (d, d)).astype(np.float64)
-    if np.abs(S - S.T).max() > SYMMETRIC * np.abs(S).max():
+    S = check.array(x, "covariance", "CorrelatedBackground", (d, d)).astype(np.float64)
+    if np.abs(S - S.T).max() > ASYMMETRY_LIMIT * np.abs(S).max():
         raise bad(
             "covariance",
-            NAME,
+            "CorrelatedBackground",
             "symmetric",
             f"entries that differ by {np.abs(S - S.T).max():.3g}",
             "(S + S.T) / 2",
@@ -313,5 +334,7 @@ def _covariance(x: object, d: int) -> tuple[np.ndarray, np.ndarray]:
     if not values[0] > values[-1] / LARGEST_CONDITION:
         got = f"eigenvalues from {values[0]:.3g} to {values[-1]:.3g}"
         must = f"positive definite with a condition number below {LARGEST_CONDITION:g}"
-        raise bad("covariance", NAME, must, got, "S + 1e-6 * numpy.eye(dim)")
+        raise bad(
+            "covariance", "CorrelatedBackground", must, got, "S + 1e-6 * numpy.eye(dim)"
+        )
     return S, np.linalg.cholesky(S)

@@ -12,6 +12,7 @@ import numpy as np
 from attnscope.errors import bad, shown
 
 __all__ = [
+    "LARGEST_LOG_RATIO",
     "check_one_number",
     "checked_classes",
     "checked_gram",
@@ -27,9 +28,10 @@ __all__ = [
 
 # inner products computed in float64 scatter by 1e-15; what is further off is no Gram matrix of unit
 # vectors
-TOLERANCE = 1e-9
+GRAM_TOLERANCE = 1e-9
+LARGEST_LOG_RATIO = 1e9  # log-likelihood ratios beyond this are known to 1e-7 at best
 # most values that `latents` may list: a posterior of so many costs milliseconds per sequence
-MOST = 1 << 20
+MOST_LATENTS = 1 << 20
 
 
 def of_method(task: object, method: str) -> str:
@@ -58,12 +60,12 @@ def checked_gram(matrix: object, of: str, r: int) -> np.ndarray:
         raise bad("teacher_gram", of, must, matrix) from None
     if G.shape != (r, r):
         raise bad("teacher_gram", of, must, f"shape {G.shape}")
-    if not np.isfinite(G).all() or np.abs(G - G.T).max() > TOLERANCE:
+    if not np.isfinite(G).all() or np.abs(G - G.T).max() > GRAM_TOLERANCE:
         raise bad("teacher_gram", of, must, G.tolist())
-    if np.abs(np.diagonal(G) - 1).max() > TOLERANCE:
+    if np.abs(np.diagonal(G) - 1).max() > GRAM_TOLERANCE:
         raise bad("teacher_gram", of, must, f"the diagonal {np.diagonal(G).tolist()}")
     least = float(np.linalg.eigvalsh(G)[0])
-    if least < -TOLERANCE:
+    if least < -GRAM_TOLERANCE:
         got = f"{shown(G.tolist())} with eigenvalue {least:.3g}"
         raise bad(
             "teacher_gram", of, "positive semidefinite", got, "inner products of unit vectors"
@@ -129,7 +131,7 @@ def checked_rows(
     if a.dtype.kind not in "biuf" or not fits:
         raise bad(what, of, must, found if a.ndim == 0 else f"an array of shape {a.shape}")
     if not np.isfinite(a).all():
-        raise bad(what, of, must, f"{_strangest(a)} among them")
+        raise bad(what, of, must, f"{_name_of_nonfinite(a)} among them")
     return a.astype(np.float64) if whole and a.dtype.kind != "f" else a
 
 
@@ -168,15 +170,15 @@ def checked_latents(found: object, of: str) -> tuple[np.ndarray, np.ndarray]:
         must = "a pair (values, probabilities)"
         raise bad("latents", of, must, found, "np.arange(L), np.full(L, 1 / L)")
     probabilities = np.asarray(found[1])
-    if probabilities.ndim != 1 or not 0 < len(probabilities) <= MOST:
-        must = f"from 1 to {MOST} probabilities"
+    if probabilities.ndim != 1 or not 0 < len(probabilities) <= MOST_LATENTS:
+        must = f"from 1 to {MOST_LATENTS} probabilities"
         raise bad("latents", of, must, f"an array of shape {probabilities.shape}")
     p = checked_rows(probabilities, of, "latents", (len(probabilities),), True)
-    if (p < 0).any() or abs(p.sum() - 1) > TOLERANCE:
+    if (p < 0).any() or abs(p.sum() - 1) > GRAM_TOLERANCE:
         got = f"a sum of {float(p.sum()):.6g}" if (p >= 0).all() else f"{float(p.min()):.6g}"
         raise bad("latents", of, "probabilities >= 0 that sum to 1", got)
     return checked_rows(found[0], of, "latents", (len(p),)), p / p.sum()
 
 
-def _strangest(a: np.ndarray) -> str:
+def _name_of_nonfinite(a: np.ndarray) -> str:
     return "NaN" if np.isnan(a).any() else "infinity"

@@ -32,16 +32,16 @@ import numpy as np
 from scipy.special import logsumexp, ndtri
 
 from attnscope.errors import bad
+from attnscope.numerics.integrals.tilted import UNIFORM_MARGIN
+from attnscope.tasks.planted.definition_checks import LARGEST_LOG_RATIO
 
 __all__ = ["Laws", "Moved", "log_density", "moved"]
 
 Array = np.ndarray
 
 # nats by which one kind of move must be likelier than the other to get most of the draws
-CLEAR = 3.0
-LARGEST_RATIO = 1e9  # log-likelihood ratios beyond this are known to 1e-7 at best
-UNSEEN = 2000.0  # nats: a risk of e^-2000 times any number is 0 in float64
-EDGE = 2e-16  # keeps uniform numbers off 0 and 1
+CLEAR_LEAD_NATS = 3.0
+ZERO_RISK_NATS = 2000.0  # nats: a risk of e^-2000 times any number is 0 in float64
 
 
 class Laws(NamedTuple):
@@ -69,9 +69,9 @@ class Laws(NamedTuple):
         swap = max(pairs, default=-math.inf)
         if self.distinct and length == F:
             one = -math.inf
-        if swap > one + CLEAR:
+        if swap > one + CLEAR_LEAD_NATS:
             return 0, 1, 2, 2, 2, 2
-        return (0, 1, 1, 1, 1, 2) if one > swap + CLEAR else (0, 1, 1, 1, 2, 2)
+        return (0, 1, 1, 1, 1, 2) if one > swap + CLEAR_LEAD_NATS else (0, 1, 1, 1, 2, 2)
 
     def within_reach(self, length: int, of: str) -> None:
         """Refuse where log-likelihood ratios are so large that their rounding decides between two
@@ -89,7 +89,7 @@ class Laws(NamedTuple):
             + longest / g2
             + abs(1 / g2 - 1) * (g2 * self.dim + longest)
         )
-        if size <= LARGEST_RATIO:
+        if size <= LARGEST_LOG_RATIO:
             return
         sets = [1 << f for f in range(F)] if self.distinct else list(range(1, 1 << F))
         if not (self.distinct and length == F):
@@ -98,9 +98,9 @@ class Laws(NamedTuple):
         nearest = max(
             (2 * self.log_overlap(a, b) for a, b in combinations(sets, 2)), default=-math.inf
         )
-        if nearest > -UNSEEN - 10 * rounding:
+        if nearest > -ZERO_RISK_NATS - 10 * rounding:
             got = f"dim={self.dim}, gamma={self.gamma:g}, signal={self.signal:g}"
-            must = f"one with log-likelihood ratios of size <= {LARGEST_RATIO:g}"
+            must = f"one with log-likelihood ratios of size <= {LARGEST_LOG_RATIO:g}"
             raise bad("the setting", of, must, got, "gamma and signal closer to 1")
 
     def log_overlap(self, a: int, b: int) -> float:
@@ -183,10 +183,12 @@ def moved(
     width = np.where(both, laws.gamma, math.sqrt(2 * g2 / (1 + g2)))
     share = np.where(changed[..., None], halfway, before)
     scale = np.where(changed, width, scale)
-    return Moved(_evened(noise, here, there, direction, possible, groups, rng), share, scale)
+    return Moved(
+        _stratify_noise(noise, here, there, direction, possible, groups, rng), share, scale
+    )
 
 
-def _evened(
+def _stratify_noise(
     noise: Array,
     here: Array,
     there: Array,
@@ -204,7 +206,8 @@ def _evened(
     count = -(-len(noise) // groups)
     cells = np.argsort(rng.random((count, groups)), axis=0)
     even = ndtri(
-        (cells + 1 - rng.random(cells.shape)) / count * (1 - EDGE) + EDGE / 2
+        (cells + 1 - rng.random(cells.shape)) / count * (1 - UNIFORM_MARGIN)
+        + UNIFORM_MARGIN / 2
     ).ravel()[: len(noise)]
     a = noise[rows, here[rows]]
     b = noise[rows, there[rows]]

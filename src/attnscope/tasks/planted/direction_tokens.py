@@ -22,12 +22,11 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.integrals.log_mixture import mixture
-from attnscope.tasks.planted.pair import curvature
+from attnscope.tasks.planted.pair import ORTHOGONAL_COSINE, curvature
 from attnscope.tasks.planted.planted import Planted
 
 __all__ = [
-    "BLOCK",
-    "NAME",
+    "BLOCK_NUMBERS",
     "DirectionBatch",
     "DirectionTokens",
     "Seen",
@@ -35,11 +34,9 @@ __all__ = [
     "unit_rows",
 ]
 
-NAME = "MultiDirection"
-MOST = 6  # directions: the sums cost 3^F or F 2^F per token
-REPRESENTED = 700.0  # exp(-700) is a number, exp(-746) is 0
-BLOCK = 1 << 20  # numbers worked on at a time: 8 MB arrays
-ORTHOGONAL = 1e-12  # inner products of given vectors below this are roundoff and count as 0
+MOST_DIRECTIONS = 6  # directions: the sums cost 3^F or F 2^F per token
+SMALLEST_EXPONENT = 700.0  # exp(-700) is a number, exp(-746) is 0
+BLOCK_NUMBERS = 1 << 20  # numbers worked on at a time: 8 MB arrays
 POSITIONS = ("distinct", "independent")
 
 Set = frozenset[int]
@@ -81,28 +78,39 @@ class DirectionTokens(Planted[DirectionBatch]):
         values: np.ndarray | None = None,
         seed: int = 0,
     ) -> None:
-        self.directions = F = check.integer(directions, "directions", NAME, 1, MOST)
-        self.dim = check.integer(dim, "dim", NAME, 1)
+        self.directions = F = check.integer(
+            directions, "directions", "MultiDirection", 1, MOST_DIRECTIONS
+        )
+        self.dim = check.integer(dim, "dim", "MultiDirection", 1)
         if positions not in POSITIONS:
-            raise bad("positions", NAME, "'distinct' or 'independent'", positions)
+            raise bad("positions", "MultiDirection", "'distinct' or 'independent'", positions)
         self.positions = positions
         self.length = check.integer(
-            length, "length", NAME, F if positions == "distinct" else 1
+            length, "length", "MultiDirection", F if positions == "distinct" else 1
         )
-        self.gamma = check.real(gamma, "gamma", NAME, 0, strict=True, hint="gamma=0.5**0.5")
-        self.noise = check.real(noise, "noise", NAME, 0)
+        self.gamma = check.real(
+            gamma, "gamma", "MultiDirection", 0, strict=True, hint="gamma=0.5**0.5"
+        )
+        self.noise = check.real(noise, "noise", "MultiDirection", 0)
         self.signal = check.real(
-            math.sqrt(self.dim / 2) if signal is None else signal, "signal", NAME, 0
+            math.sqrt(self.dim / 2) if signal is None else signal,
+            "signal",
+            "MultiDirection",
+            0,
         )
-        self.seed = check.seed_value(seed, NAME)
-        self._keys = None if keys is None else unit_rows(keys, "keys", NAME, F, self.dim)
+        self.seed = check.seed_value(seed, "MultiDirection")
+        self._keys = (
+            None if keys is None else unit_rows(keys, "keys", "MultiDirection", F, self.dim)
+        )
         self._values = (
-            None if values is None else unit_rows(values, "values", NAME, F, self.dim)
+            None
+            if values is None
+            else unit_rows(values, "values", "MultiDirection", F, self.dim)
         )
         if (keys is None or values is None) and self.dim < 2 * F:
             raise bad(
                 "dim",
-                NAME,
+                "MultiDirection",
                 f"an integer >= {2 * F}, for {2 * F} orthonormal vectors",
                 self.dim,
             )
@@ -113,7 +121,7 @@ class DirectionTokens(Planted[DirectionBatch]):
             f"seed={self.seed}"
         )
         return (
-            f"{NAME}({self.dim}, {self.length}, {self.directions}, {self.positions!r}, "
+            f"MultiDirection({self.dim}, {self.length}, {self.directions}, {self.positions!r}, "
             f"{numbers})"
         )
 
@@ -128,19 +136,19 @@ class DirectionTokens(Planted[DirectionBatch]):
     def keys(self) -> np.ndarray:
         """k_f*, unit rows (F, dim)."""
         known = np.empty((0, self.dim)) if self._values is None else self._values
-        return self._drawn(0, known) if self._keys is None else self._keys
+        return self._draw_vectors(0, known) if self._keys is None else self._keys
 
     @cached_property
     def values(self) -> np.ndarray:
         """v_f*, unit rows (F, dim)."""
-        return self._drawn(1, self.keys) if self._values is None else self._values
+        return self._draw_vectors(1, self.keys) if self._values is None else self._values
 
-    def _drawn(self, stream: int, known: np.ndarray) -> np.ndarray:
+    def _draw_vectors(self, stream: int, known: np.ndarray) -> np.ndarray:
         check.fits_in_memory(
             4 * self.directions * self.dim,
             8,
             "keys and values",
-            NAME,
+            "MultiDirection",
             "bayes_risk, which needs none",
         )
         rows = np.random.default_rng([self.seed, stream]).standard_normal(
@@ -165,16 +173,16 @@ class DirectionTokens(Planted[DirectionBatch]):
         if self._keys is not None and self._values is not None:
             blocks[0::2, 1::2] = self._keys @ self._values.T
             blocks[1::2, 0::2] = blocks[0::2, 1::2].T
-        return np.where(np.abs(blocks) > ORTHOGONAL, blocks, 0.0)
+        return np.where(np.abs(blocks) > ORTHOGONAL_COSINE, blocks, 0.0)
 
     # -- data --------------------------------------------------------------------------------------
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> DirectionBatch:
-        location = self._locations(n, rng)
+        location = self._draw_locations(n, rng)
         rows = np.arange(n)
         noise = self.noise * rng.standard_normal(n)
         tokens = rng.standard_normal((n, self.length, self.dim), dtype=dtype.type)
-        tokens[self._marked(location)] *= self.gamma
+        tokens[self._carries_direction(location)] *= self.gamma
         for f in range(self.directions):
             tokens[rows, location[:, f]] += (self.signal * self.keys[f]).astype(dtype)
         said = [
@@ -185,7 +193,7 @@ class DirectionTokens(Planted[DirectionBatch]):
 
     def latent(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """(n, F): the positions J_f."""
-        return self._locations(n, rng)
+        return self._draw_locations(n, rng)
 
     def means(self, latent: np.ndarray) -> np.ndarray:
         """(n, L, 2F): s on k_f* at J_f; teachers k_1*, v_1*, k_2*, v_2*, ..."""
@@ -197,7 +205,7 @@ class DirectionTokens(Planted[DirectionBatch]):
 
     def scales(self, latent: np.ndarray) -> np.ndarray:
         """(n, L): gam where a token carries a direction, else 1."""
-        return np.where(self._marked(latent), self.gamma, 1.0)
+        return np.where(self._carries_direction(latent), self.gamma, 1.0)
 
     def label(
         self, fields: np.ndarray, latent: np.ndarray, rng: np.random.Generator
@@ -207,12 +215,12 @@ class DirectionTokens(Planted[DirectionBatch]):
         said = [fields[rows, latent[:, f], 2 * f + 1] for f in range(self.directions)]
         return np.sum(said, axis=0)
 
-    def _locations(self, n: int, rng: np.random.Generator) -> np.ndarray:
+    def _draw_locations(self, n: int, rng: np.random.Generator) -> np.ndarray:
         if self.positions == "independent":
             return rng.integers(self.length, size=(n, self.directions))
         return np.argsort(rng.random((n, self.length)), axis=1)[:, : self.directions]
 
-    def _marked(self, location: np.ndarray) -> np.ndarray:
+    def _carries_direction(self, location: np.ndarray) -> np.ndarray:
         """(n, L): which tokens carry at least one direction."""
         out = np.zeros((len(location), self.length), dtype=bool)
         np.put_along_axis(out, location, True, axis=1)
@@ -223,13 +231,19 @@ class DirectionTokens(Planted[DirectionBatch]):
     def posterior(self, tokens: np.ndarray) -> np.ndarray:
         """P(J_f = l | X), (n, F, L), exact."""
         return np.concatenate(
-            [self._marginals(seen) for seen in self._look(tokens, "posterior")]
+            [
+                self._location_marginals(seen)
+                for seen in self._projection_blocks(tokens, "posterior")
+            ]
         )
 
     def bayes_predict(self, tokens: np.ndarray) -> np.ndarray:
         """E[Y | X], (n,), exact."""
         return np.concatenate(
-            [self._moments(seen)[0] for seen in self._look(tokens, "bayes_predict")]
+            [
+                self._moments(seen)[0]
+                for seen in self._projection_blocks(tokens, "bayes_predict")
+            ]
         )
 
     def posterior_variance(self, tokens: np.ndarray) -> np.ndarray:
@@ -237,12 +251,15 @@ class DirectionTokens(Planted[DirectionBatch]):
         bayes_predict on each sequence.
         """
         return np.concatenate(
-            [self._moments(seen)[1] for seen in self._look(tokens, "posterior_variance")]
+            [
+                self._moments(seen)[1]
+                for seen in self._projection_blocks(tokens, "posterior_variance")
+            ]
         )
 
-    def _look(self, tokens: np.ndarray, method: str) -> Iterator[Seen]:
-        x, _ = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)
-        block = max(1, BLOCK // (self.length * self.dim))
+    def _projection_blocks(self, tokens: np.ndarray, method: str) -> Iterator[Seen]:
+        x, _ = check.tokens_array(tokens, f"MultiDirection.{method}", self.length, self.dim)
+        block = max(1, BLOCK_NUMBERS // (self.length * self.dim))
         for i in range(0, len(x), block):
             part = x[i : i + block].astype(np.float64)
             yield Seen(
@@ -250,7 +267,7 @@ class DirectionTokens(Planted[DirectionBatch]):
             )
 
     @cached_property
-    def _carried(self) -> list[Set]:
+    def _token_sets(self) -> list[Set]:
         """The sets of directions one token may carry, none excepted."""
         most = self.directions if self.positions == "independent" else 1
         return [
@@ -260,7 +277,7 @@ class DirectionTokens(Planted[DirectionBatch]):
         ]
 
     @cached_property
-    def _placed(self) -> list[Set]:
+    def _all_sets(self) -> list[Set]:
         """All sets of directions, small ones first."""
         F = self.directions
         return [frozenset(c) for size in range(F + 1) for c in combinations(range(F), size)]
@@ -272,26 +289,26 @@ class DirectionTokens(Planted[DirectionBatch]):
         keys = self.teacher_gram[0::2, 0::2]
         common = -self.dim * math.log(self.gamma) - curvature(self.gamma) / 2 * seen.squares
         out = {}
-        for T in self._carried:
+        for T in self._token_sets:
             chosen = sorted(T)
             length2 = s * s * keys[np.ix_(chosen, chosen)].sum()
             out[T] = common + s / g2 * seen.scores[:, :, chosen].sum(2) - length2 / (2 * g2)
         return out
 
-    def _marginals(self, seen: Seen) -> np.ndarray:
+    def _location_marginals(self, seen: Seen) -> np.ndarray:
         """(n, F, L)."""
         ratios = self._log_ratios(seen)
-        left = self._sums(ratios, range(self.length))
-        right = self._sums(ratios, range(self.length - 1, -1, -1))
+        left = self._log_partial_sums(ratios, range(self.length))
+        right = self._log_partial_sums(ratios, range(self.length - 1, -1, -1))
         everything = frozenset(range(self.directions))
         total = left[-1][everything]
         logs = {}
         for l in range(self.length):
             before = left[l]
             after = right[self.length - 1 - l]
-            for T in self._carried:
+            for T in self._token_sets:
                 rest = everything - T
-                ways = [before[S] + after[rest - S] for S in self._placed if rest >= S]
+                ways = [before[S] + after[rest - S] for S in self._all_sets if rest >= S]
                 logs[T, l] = ratios[T][:, l] + np.logaddexp.reduce(ways) - total
         out = np.zeros((len(total), self.directions, self.length))
         for f in range(self.directions):
@@ -299,17 +316,17 @@ class DirectionTokens(Planted[DirectionBatch]):
             # Shares sum to 1, unless logarithms beyond 1e15 have roundings of more than 1, which
             # make them any numbers: then the largest counts as the whole.
             most = np.max([log for _, log in own], axis=0)
-            shift = np.where((most > 1) | (most < -REPRESENTED), most, 0.0)
+            shift = np.where((most > 1) | (most < -SMALLEST_EXPONENT), most, 0.0)
             for l, log in own:
                 out[:, f, l] += np.exp(log - shift)
         return out / out.sum(2, keepdims=True)  # the sum is 1 up to rounding
 
-    def _sums(
+    def _log_partial_sums(
         self, ratios: dict[Set, np.ndarray], order: range
     ) -> list[dict[Set, np.ndarray]]:
         """Entry i: log Z(S) over the first i tokens in this order, for every set S."""
         n = len(next(iter(ratios.values())))
-        states = [{S: np.full(n, 0.0 if not S else -np.inf) for S in self._placed}]
+        states = [{S: np.full(n, 0.0 if not S else -np.inf) for S in self._all_sets}]
         for l in order:
             old = states[-1]
             states.append(
@@ -317,10 +334,14 @@ class DirectionTokens(Planted[DirectionBatch]):
                     S: np.logaddexp.reduce(
                         [
                             old[S],
-                            *(ratios[T][:, l] + old[S - T] for T in self._carried if T <= S),
+                            *(
+                                ratios[T][:, l] + old[S - T]
+                                for T in self._token_sets
+                                if T <= S
+                            ),
                         ]
                     )
-                    for S in self._placed
+                    for S in self._all_sets
                 }
             )
         return states
@@ -331,10 +352,10 @@ class DirectionTokens(Planted[DirectionBatch]):
         n = len(seen.squares)
         zero = np.zeros(n)
         state = {
-            S: (zero if not S else np.full(n, -np.inf), zero, zero) for S in self._placed
+            S: (zero if not S else np.full(n, -np.inf), zero, zero) for S in self._all_sets
         }
         for l in range(self.length):
-            said = {T: seen.outputs[:, l, sorted(T)].sum(1) for T in self._carried}
+            said = {T: seen.outputs[:, l, sorted(T)].sum(1) for T in self._token_sets}
             old = state
             state = {
                 S: mixture(
@@ -346,12 +367,12 @@ class DirectionTokens(Planted[DirectionBatch]):
                                 old[S - T][1] + said[T],
                                 old[S - T][2],
                             )
-                            for T in self._carried
+                            for T in self._token_sets
                             if T <= S
                         ),
                     ]
                 )
-                for S in self._placed
+                for S in self._all_sets
             }
         return state[frozenset(range(self.directions))][1:]
 

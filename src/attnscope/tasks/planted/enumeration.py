@@ -42,10 +42,10 @@ __all__ = [
     "posterior",
 ]
 
-BLOCK = 1 << 19  # numbers worked on at a time: a few 4 MB arrays
+BLOCK_ENTRIES = 1 << 19  # numbers worked on at a time: a few 4 MB arrays
 # two streams that a label must not depend on, to count as a function of fields and latent
 FIRST, SECOND = 0, 1
-ROUNDING = 1e-13  # relative error of a mean over some 10^5 exact terms, with room
+MEAN_ROUNDING = 1e-13  # relative error of a mean over some 10^5 exact terms, with room
 
 
 class Moments(NamedTuple):
@@ -66,20 +66,26 @@ class Given(NamedTuple):
 
 def posterior(task: Any, tokens: np.ndarray) -> np.ndarray:
     """P(z_i | X), (n, m), of tokens (n, L, d), in the order of `latents`; exact."""
-    given = _given(task, "posterior")
+    given = _latent_law(task, "posterior")
     x, _ = check.tokens_array(tokens, of_method(task, "posterior"), task.length, task.dim)
-    parts = [_posterior(task, given, f, squares) for f, squares in _seen(task, x)]
+    parts = [
+        _latent_posterior(task, given, f, squares) for f, squares in _field_blocks(task, x)
+    ]
     return np.concatenate(parts)
 
 
 def bayes_predict(task: Any, tokens: np.ndarray) -> np.ndarray:
     """E[Y | X], (n,) or (n, o), of tokens (n, L, d); exact."""
-    given = _given(task, "bayes_predict")
+    given = _latent_law(task, "bayes_predict")
     x, _ = check.tokens_array(tokens, of_method(task, "bayes_predict"), task.length, task.dim)
     parts = []
-    for fields, squares in _seen(task, x):
-        weights = _posterior(task, given, fields, squares)
-        parts.append(_mean(weights, _each(task, given, fields, "bayes_predict").mean))
+    for fields, squares in _field_blocks(task, x):
+        weights = _latent_posterior(task, given, fields, squares)
+        parts.append(
+            _posterior_mean(
+                weights, _moments_by_latent(task, given, fields, "bayes_predict").mean
+            )
+        )
     return np.concatenate(parts)
 
 
@@ -90,15 +96,17 @@ def bayes_risk(task: Any, samples: int = 65_536, seed: int = 0) -> Estimate:
     of = of_method(task, "bayes_risk")
     count = check.integer(samples, "samples", of, 64)
     rng = np.random.default_rng([check.seed_value(seed, of), 0xBA7E5])
-    given = _given(task, "bayes_risk")
+    given = _latent_law(task, "bayes_risk")
     groups, each = groups_of(count, 1)
     left = groups * each
     values = []
     labels = []
-    size = max(1, BLOCK // (len(given.values) * task.length * max(2, len(task.teacher_gram))))
+    size = max(
+        1, BLOCK_ENTRIES // (len(given.values) * task.length * max(2, len(task.teacher_gram)))
+    )
     while left > 0:
         n = min(size, left)
-        variances, told = _variances(task, given, n, rng)
+        variances, told = _draw_variances(task, given, n, rng)
         values.append(variances)
         labels.append(told)
         left -= n
@@ -106,7 +114,7 @@ def bayes_risk(task: Any, samples: int = 65_536, seed: int = 0) -> Estimate:
     with np.errstate(divide="ignore"):
         logs = np.log(joined)
     outputs = 1 if labels[0].ndim == 1 else labels[0].shape[1]
-    ceiling = _spread(np.concatenate(labels))
+    ceiling = _variance_bound(np.concatenate(labels))
     found = grouped_log_mean(logs, groups)
     return sampled_estimate(
         found, ceiling, task.noise * math.sqrt(outputs), "sampled posterior variance"
@@ -122,7 +130,7 @@ def null_risk(task: Any, samples: int = 65_536, seed: int = 0) -> Estimate:
     squares = ((label - label.mean(0)) ** 2).sum(1)
     value = float(squares.sum() / (n - 1))
     # the mean is that of the same draws, which moves the value by up to 25 value/n at 5 errors
-    error = float(squares.std(ddof=1) / math.sqrt(n)) + 5 * value / n + ROUNDING * value
+    error = float(squares.std(ddof=1) / math.sqrt(n)) + 5 * value / n + MEAN_ROUNDING * value
     return estimate(value, error, "monte-carlo", task.noise * math.sqrt(label.shape[1]))
 
 
@@ -143,7 +151,7 @@ def label_moments(task: Any, fields: np.ndarray, latent: np.ndarray, method: str
     return Moments(first, np.zeros_like(first))
 
 
-def _given(task: Any, method: str) -> Given:
+def _latent_law(task: Any, method: str) -> Given:
     values, probabilities = task.enumerated(method)
     means, scales = task.token_law(values)
     if (scales == 0).any():
@@ -154,15 +162,15 @@ def _given(task: Any, method: str) -> Given:
         return Given(values, np.log(probabilities), means, scales)
 
 
-def _seen(task: Any, x: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _field_blocks(task: Any, x: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Projections (n, L, r) on the teachers and |x_l|^2 (n, L), a few MB of tokens at a time."""
-    block = max(1, BLOCK // (x.shape[1] * x.shape[2]))
+    block = max(1, BLOCK_ENTRIES // (x.shape[1] * x.shape[2]))
     for i in range(0, len(x), block):
         part = x[i : i + block].astype(np.float64)
         yield part @ task.teachers.T, np.einsum("nld,nld->nl", part, part)
 
 
-def _posterior(
+def _latent_posterior(
     task: Any, given: Given, fields: np.ndarray, squares: np.ndarray
 ) -> np.ndarray:
     """(n, m)."""
@@ -180,11 +188,11 @@ def _posterior(
     return softmax(given.log_prior + fixed - fixed[0] + along - around, axis=1)
 
 
-def _each(task: Any, given: Given, fields: np.ndarray, method: str) -> Moments:
+def _moments_by_latent(task: Any, given: Given, fields: np.ndarray, method: str) -> Moments:
     """Moments of the label for every sequence and value: (n, m) or (n, m, o)."""
     n = len(fields)
     m = len(given.values)
-    size = max(1, BLOCK // (m * fields.shape[1] * fields.shape[2]))
+    size = max(1, BLOCK_ENTRIES // (m * fields.shape[1] * fields.shape[2]))
     parts = []
     for i in range(0, n, size):
         part = fields[i : i + size]
@@ -194,11 +202,11 @@ def _each(task: Any, given: Given, fields: np.ndarray, method: str) -> Moments:
     return Moments(*(np.concatenate(column) for column in zip(*parts)))
 
 
-def _mean(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _posterior_mean(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.einsum("nm,nm...->n...", weights, values)
 
 
-def _variances(
+def _draw_variances(
     task: Any, given: Given, n: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Var(Y | X) without noise of n drawn sequences (n,), and their labels' means."""
@@ -209,15 +217,15 @@ def _variances(
     freedom = task.dim - int(np.linalg.matrix_rank(G, hermitian=True))
     outside = scales**2 * rng.chisquare(freedom, scales.shape) if freedom else 0.0
     inside = np.einsum("nlr,rs,nls->nl", fields, np.linalg.pinv(G, hermitian=True), fields)
-    weights = _posterior(task, given, fields, inside + outside)
-    each = _each(task, given, fields, "bayes_risk")
-    mean = _mean(weights, each.mean)
-    total = _mean(weights, each.variance + (each.mean - mean[:, None]) ** 2)
+    weights = _latent_posterior(task, given, fields, inside + outside)
+    each = _moments_by_latent(task, given, fields, "bayes_risk")
+    mean = _posterior_mean(weights, each.mean)
+    total = _posterior_mean(weights, each.variance + (each.mean - mean[:, None]) ** 2)
     told = each.mean[np.arange(n), places]
     return (total if total.ndim == 1 else total.sum(1)), told
 
 
-def _spread(labels: np.ndarray) -> float:
+def _variance_bound(labels: np.ndarray) -> float:
     """No less than the variance of the label: its sampled second moment, widened by 5 errors."""
     squares = (labels.reshape(len(labels), -1) ** 2).sum(1)
     wide = 5 * squares.std() / math.sqrt(len(squares))

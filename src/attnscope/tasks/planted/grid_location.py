@@ -32,8 +32,6 @@ from attnscope.tasks.planted.single_location import SingleLocation
 
 __all__ = ["GridLocation"]
 
-NAME = "GridLocation"
-
 
 class GridLocation(SingleLocation):
     """One cell of a grid of tokens, at a random place, carries the label.
@@ -59,12 +57,12 @@ class GridLocation(SingleLocation):
         location_probs: np.ndarray | None = None,
         key: np.ndarray | None = None, value: np.ndarray | None = None, seed: int = 0,
     ) -> None:  # fmt: skip
-        self.rows = check.integer(rows, "rows", NAME, 1)
-        self.columns = check.integer(columns, "columns", NAME, 1)
+        self.rows = check.integer(rows, "rows", "GridLocation", 1)
+        self.columns = check.integer(columns, "columns", "GridLocation", 1)
         if location_probs is not None and np.ndim(location_probs) == 2:
             shape = (self.rows, self.columns)
             location_probs = check.array(
-                location_probs, "location_probs", NAME, shape
+                location_probs, "location_probs", "GridLocation", shape
             ).ravel()
         super().__init__(
             dim,
@@ -82,11 +80,11 @@ class GridLocation(SingleLocation):
         numbers = (
             f"rows={self.rows}, columns={self.columns}, dim={self.dim}, gamma={self.gamma:g}"
         )
-        return f"{NAME}({numbers}, noise={self.noise:g}, signal={self.signal:g}, seed={self.seed})"
+        return f"GridLocation({numbers}, noise={self.noise:g}, signal={self.signal:g}, seed={self.seed})"
 
     def grid(self, tokens: np.ndarray) -> np.ndarray:
         """Tokens (n, M N, d) seen as (n, M, N, d), without a copy where memory order allows."""
-        x, _ = check.tokens_array(tokens, f"{NAME}.grid", self.length, self.dim)
+        x, _ = check.tokens_array(tokens, "GridLocation.grid", self.length, self.dim)
         return x.reshape(len(x), self.rows, self.columns, self.dim)
 
     @classmethod
@@ -95,24 +93,24 @@ class GridLocation(SingleLocation):
     ) -> SingleLocation:
         """Refused whatever the strength: a grid has rows and columns instead of a length."""
         raise AttnscopeError(
-            f"{NAME} has no spiked(dim, length, strength); use "
-            f"{NAME}(rows, columns, dim, gamma=1.0, signal=strength**0.5)."
+            "GridLocation has no spiked(dim, length, strength); use "
+            "GridLocation(rows, columns, dim, gamma=1.0, signal=strength**0.5)."
         )
 
     def cell(self, location: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(row, column) of a location, token numbers (n,)."""
-        l = whole_numbers(location, "location", f"{NAME}.cell", self.length)
+        l = whole_numbers(location, "location", "GridLocation.cell", self.length)
         return np.divmod(l, self.columns)
 
     def row_posterior(self, tokens: np.ndarray) -> np.ndarray:
         """P(I = i | X), (n, M), exact."""
-        return self._cells(tokens).sum(axis=2)
+        return self._cell_posterior(tokens).sum(axis=2)
 
     def column_posterior(self, tokens: np.ndarray) -> np.ndarray:
         """P(K = j | X), (n, N), exact."""
-        return self._cells(tokens).sum(axis=1)
+        return self._cell_posterior(tokens).sum(axis=1)
 
-    def _cells(self, tokens: np.ndarray) -> np.ndarray:
+    def _cell_posterior(self, tokens: np.ndarray) -> np.ndarray:
         return self.location_posterior(tokens).reshape(-1, self.rows, self.columns)
 
     def row_error(self) -> Estimate:
@@ -132,7 +130,7 @@ class GridLocation(SingleLocation):
             hint = "the mean of 1 - row_posterior at the true row"
             raise bad(
                 "location_probs",
-                f"{NAME}.{method}",
+                f"GridLocation.{method}",
                 "None (uniform)",
                 "given probabilities",
                 hint,

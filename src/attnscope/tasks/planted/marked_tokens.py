@@ -17,10 +17,9 @@ from attnscope.numerics.subsets import log_inclusion, log_subset_prior, log_symm
 from attnscope.tasks.base import Projections, gaussian_fields
 from attnscope.tasks.sampling import Sampled
 
-__all__ = ["BLOCK", "NAME", "MarkedTokens", "SparseBatch"]
+__all__ = ["BLOCK_SCORES", "MarkedTokens", "SparseBatch"]
 
-NAME = "SparseTokenClassification"
-BLOCK = 1 << 19  # scores or token entries worked on at a time: a few 4 MB arrays
+BLOCK_SCORES = 1 << 19  # scores or token entries worked on at a time: a few 4 MB arrays
 
 
 class SparseBatch(NamedTuple):
@@ -55,15 +54,21 @@ class MarkedTokens(Sampled[SparseBatch]):
         direction: np.ndarray | None = None,
         seed: int = 0,
     ) -> None:
-        self.dim = check.integer(dim, "dim", NAME, 1)
-        self.length = check.integer(length, "length", NAME, 1)
-        self.strength = check.real(strength, "strength", NAME, 0, hint="strength=5.0")
-        self.marked = check.integer(marked, "marked", NAME, 1, self.length, hint="marked=1")
-        self.seed = check.seed_value(seed, NAME)
+        self.dim = check.integer(dim, "dim", "SparseTokenClassification", 1)
+        self.length = check.integer(length, "length", "SparseTokenClassification", 1)
+        self.strength = check.real(
+            strength, "strength", "SparseTokenClassification", 0, hint="strength=5.0"
+        )
+        self.marked = check.integer(
+            marked, "marked", "SparseTokenClassification", 1, self.length, hint="marked=1"
+        )
+        self.seed = check.seed_value(seed, "SparseTokenClassification")
         self._direction = (
             None
             if direction is None
-            else check.unit_vector(direction, "direction", NAME, self.dim)
+            else check.unit_vector(
+                direction, "direction", "SparseTokenClassification", self.dim
+            )
         )
 
     def __repr__(self) -> str:
@@ -71,7 +76,7 @@ class MarkedTokens(Sampled[SparseBatch]):
             f"dim={self.dim}, length={self.length}, strength={self.strength:g}, "
             f"marked={self.marked}"
         )
-        return f"{NAME}({numbers}, seed={self.seed})"
+        return f"SparseTokenClassification({numbers}, seed={self.seed})"
 
     @cached_property
     def direction(self) -> np.ndarray:
@@ -79,7 +84,11 @@ class MarkedTokens(Sampled[SparseBatch]):
         if self._direction is not None:
             return self._direction
         check.fits_in_memory(
-            self.dim, 8, "direction", NAME, "the errors, which need no vectors"
+            self.dim,
+            8,
+            "direction",
+            "SparseTokenClassification",
+            "the errors, which need no vectors",
         )
         x = np.random.default_rng([self.seed, 0]).standard_normal(self.dim)
         return x / np.linalg.norm(x)
@@ -88,7 +97,7 @@ class MarkedTokens(Sampled[SparseBatch]):
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> SparseBatch:
         target = rng.choice([-1.0, 1.0], size=n)
-        marked = self._marks(n, rng) & (target > 0)[:, None]
+        marked = self._draw_marks(n, rng) & (target > 0)[:, None]
         tokens = np.empty((n, self.length, self.dim), dtype)
         rng.standard_normal(out=tokens, dtype=dtype.type)
         tokens[marked] += (self.strength * self.direction).astype(dtype)
@@ -114,13 +123,13 @@ class MarkedTokens(Sampled[SparseBatch]):
         labels in {-1, 1}.
         """
         target = rng.choice([-1.0, 1.0], size=n)
-        marked = self._marks(n, rng) & (target > 0)[:, None]
+        marked = self._draw_marks(n, rng) & (target > 0)[:, None]
         means = np.zeros((n, self.length, 1))
         means[marked] = self.strength
         scales = np.ones((n, self.length))
         return Projections(gaussian_fields(means, scales, gram, rng), target, marked, scales)
 
-    def _marks(self, n: int, rng: np.random.Generator) -> np.ndarray:
+    def _draw_marks(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """(n, L) bool: a uniform R-subset in every row."""
         ranks = np.argsort(rng.random((n, self.length)), axis=1)
         marks = np.zeros((n, self.length), dtype=bool)
@@ -133,7 +142,7 @@ class MarkedTokens(Sampled[SparseBatch]):
         """log of the likelihood of y = 1 over that of y = -1, (n,), exact:
         log e_R(r) - log binom(L, R).
         """
-        return self._log_ratio(self._scores(tokens, "log_likelihood_ratio"))
+        return self._log_ratio(self._token_scores(tokens, "log_likelihood_ratio"))
 
     def posterior(self, tokens: np.ndarray) -> np.ndarray:
         """P(y = 1 | X), (n,), exact."""
@@ -143,7 +152,7 @@ class MarkedTokens(Sampled[SparseBatch]):
         """P(token l is marked | X), (n, L), exact; a row sums to R P(y = 1 | X)."""
         sizes = np.zeros(self.marked + 1)
         sizes[[0, -1]] = 0.5
-        scores = self._scores(tokens, "token_posterior")
+        scores = self._token_scores(tokens, "token_posterior")
         log_r = self.strength * scores - self.strength**2 / 2
         return np.exp(log_inclusion(log_r, log_subset_prior(sizes, self.length))[0])
 
@@ -153,10 +162,12 @@ class MarkedTokens(Sampled[SparseBatch]):
         """
         return np.where(self.log_likelihood_ratio(tokens) >= 0, 1.0, -1.0)
 
-    def _scores(self, tokens: np.ndarray, method: str) -> np.ndarray:
+    def _token_scores(self, tokens: np.ndarray, method: str) -> np.ndarray:
         """u_l = x_l.xi, (n, L)."""
-        x, _ = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)
-        block = max(1, BLOCK // (self.length * self.dim))
+        x, _ = check.tokens_array(
+            tokens, f"SparseTokenClassification.{method}", self.length, self.dim
+        )
+        block = max(1, BLOCK_SCORES // (self.length * self.dim))
         return np.concatenate(
             [
                 x[i : i + block].astype(np.float64) @ self.direction

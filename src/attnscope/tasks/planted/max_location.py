@@ -34,8 +34,6 @@ from attnscope.tasks.planted.single_location import Batch
 
 __all__ = ["MaxLocation"]
 
-NAME = "MaxLocation"
-
 
 class MaxLocation(Located[Batch]):
     """The label comes from a token chosen by softmax(strength X.key) (module docstring).
@@ -60,12 +58,14 @@ class MaxLocation(Located[Batch]):
         seed: int = 0,
     ) -> None:
         super().__init__(dim, length, 1.0, noise, 0.0, key, value, seed)
-        self.strength = check.real(strength, "strength", NAME, 0, hint="strength=5.0")
+        self.strength = check.real(
+            strength, "strength", "MaxLocation", 0, hint="strength=5.0"
+        )
         self._refuse_oblique()
 
     def __repr__(self) -> str:
         return (
-            f"{NAME}(dim={self.dim}, length={self.length}, strength={self.strength:g}, "
+            f"MaxLocation(dim={self.dim}, length={self.length}, strength={self.strength:g}, "
             f"noise={self.noise:g}, seed={self.seed})"
         )
 
@@ -94,7 +94,7 @@ class MaxLocation(Located[Batch]):
         return Projections(fields, fields[np.arange(n), location, -1], location, scales)
 
     def _infer(self, tokens: np.ndarray, method: str) -> tuple[np.ndarray, np.ndarray]:
-        x, _ = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)
+        x, _ = check.tokens_array(tokens, f"MaxLocation.{method}", self.length, self.dim)
         posterior = np.empty(x.shape[:2])
         mean = np.empty(len(x))
         for rows, scores, values in self._score_blocks(x, quadratic=False):

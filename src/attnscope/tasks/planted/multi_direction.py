@@ -46,7 +46,7 @@ from attnscope.numerics.border.sampled_estimate import (
 )
 from attnscope.numerics.semidefinite import frame_of
 from attnscope.tasks.planted.direction_moves import Laws, log_density, moved
-from attnscope.tasks.planted.direction_tokens import BLOCK, NAME, DirectionTokens, Seen
+from attnscope.tasks.planted.direction_tokens import BLOCK_NUMBERS, DirectionTokens, Seen
 from attnscope.tasks.planted.single_location import SingleLocation
 
 __all__ = ["MultiDirection"]
@@ -98,10 +98,10 @@ class MultiDirection(DirectionTokens):
         """
         if self.directions == 1:
             return self.dim > 1  # a SingleLocation, which has two directions
-        return self._plain and self.positions == "independent"
+        return self._has_plain_outputs and self.positions == "independent"
 
     @property
-    def _plain(self) -> bool:
+    def _has_plain_outputs(self) -> bool:
         """Whether outputs x_l.v_f are standard normal and independent of the posterior:
         gam = 1 and orthonormal vectors.
         """
@@ -111,7 +111,7 @@ class MultiDirection(DirectionTokens):
 
     def _scored_variance(self, seen: Seen) -> np.ndarray:
         """E[Var(Y | X) | scores] = sum_f (1 - sum_l p_fl^2): the outputs averaged out as well."""
-        p = self._marginals(seen)
+        p = self._location_marginals(seen)
         np.put_along_axis(p, p.argmax(2)[..., None], 0.0, axis=2)
         missed = p.sum(2)  # 1 - p_top: 1 - p_top^2 keeps its digits as 2 missed - missed^2
         return (2 * missed - missed**2 - (p**2).sum(2)).sum(1)
@@ -123,17 +123,17 @@ class MultiDirection(DirectionTokens):
         Sequences are drawn halfway between two placements of the directions (direction_moves), so
         that rare mistakes are seen.
         """
-        of = f"{NAME}.bayes_risk"
+        of = "MultiDirection.bayes_risk"
         n = check.integer(samples, "samples", of, 2)
         seed = check.seed_value(seed, of)
         if self.factorises:
             return self._exact_bayes_risk()
-        self._laws().within_reach(self.length, of)
-        parts = self._laws().parts(self.length)
+        self._move_laws().within_reach(self.length, of)
+        parts = self._move_laws().parts(self.length)
         groups, each = groups_of(n, len(parts))
         rng = np.random.default_rng([seed, 5])
         logs = []
-        rows = max(1, BLOCK // (16 * self.length * self.directions * groups))
+        rows = max(1, BLOCK_NUMBERS // (16 * self.length * self.directions * groups))
         for kind in parts:
             for i in range(0, each, rows):
                 logs.append(self._log_terms(kind, min(rows, each - i), groups, rng))
@@ -151,14 +151,16 @@ class MultiDirection(DirectionTokens):
         """log of (posterior variance times true over sampling density)
         of each * groups sequences after such a move.
         """
-        seen, location = self._projected(each * groups, rng, kind, groups)
-        spread = self._scored_variance(seen) if self._plain else self._moments(seen)[1]
+        seen, location = self._draw_projections(each * groups, rng, kind, groups)
+        spread = (
+            self._scored_variance(seen) if self._has_plain_outputs else self._moments(seen)[1]
+        )
         with np.errstate(divide="ignore"):
             return np.log(spread) - log_density(
-                self._laws(), location, self._ratio_table(seen)
+                self._move_laws(), location, self._ratio_table(seen)
             )
 
-    def _laws(self) -> Laws:
+    def _move_laws(self) -> Laws:
         gram = self.teacher_gram[0::2, 0::2]
         return Laws(self.dim, self.gamma, self.signal, gram, self.positions == "distinct")
 
@@ -182,7 +184,7 @@ class MultiDirection(DirectionTokens):
         logs = single.log_excess + math.log(F)
         return estimate(F * single.excess, F * single.error, single.method, self.noise, logs)
 
-    def _projected(
+    def _draw_projections(
         self, n: int, rng: np.random.Generator, kind: int = 0, groups: int = 1
     ) -> tuple[Seen, np.ndarray]:
         """What inference sees of n sequences after a move of this kind (0: none), and the true
@@ -192,9 +194,9 @@ class MultiDirection(DirectionTokens):
         """
         # (2F, q): the teachers; a dependent one adds no axis
         frame = frame_of(self.teacher_gram)
-        location = self._locations(n, rng)
+        location = self._draw_locations(n, rng)
         noise = rng.standard_normal((n, self.length, frame.shape[1]))
-        drawn = moved(kind, self._laws(), location, noise, frame[0::2], groups, rng)
+        drawn = moved(kind, self._move_laws(), location, noise, frame[0::2], groups, rng)
         x = drawn.scale[:, :, None] * drawn.noise + self.signal * (drawn.share @ frame[0::2])
         rest = self.dim - frame.shape[1]
         outside = drawn.scale**2 * rng.chisquare(rest, drawn.scale.shape) if rest else 0.0

@@ -46,24 +46,22 @@ from attnscope.numerics.border.sampled_estimate import (
     affordable,
     sampled_estimate,
 )
-from attnscope.numerics.integrals.bayes_integral import bayes_excess
+from attnscope.numerics.integrals.bayes_integral import OUTER_STEP, bayes_excess
 from attnscope.numerics.integrals.mellin import TokenLaw
+from attnscope.tasks.planted.definition_checks import LARGEST_LOG_RATIO
 from attnscope.tasks.planted.subset_draws import SubsetTask, sampled_risk
-from attnscope.tasks.planted.subset_tokens import NAME, SubsetTokens
+from attnscope.tasks.planted.subset_tokens import SubsetTokens
 
 __all__ = ["MultiLocation"]
 
-METHOD = "importance-sampled posterior variance"
-ROUNDOFF = 2e-15  # relative, of a sum of products of a handful of factors
+POSTERIOR_VARIANCE_METHOD = "importance-sampled posterior variance"
+MOMENT_ROUNDING = 2e-15  # relative, of a sum of products of a handful of factors
 # (draw, token, size) triples of one sampled risk, about 3 s: fewer draws where they would need more
-WORK = 4e7
-FEWEST = 200  # draws that an error can be taken from
-LONGEST = 1e8  # triples that these may take, about 7 s
-OVERHEAD = 6  # sizes more that a token costs
-LARGEST_RATIO = 1e9  # log-likelihood ratios beyond this are known to 1e-7 at best
-# trapezoid step in log t (error 4e-11, see bayes_integral) and nats followed below the peak
-STEP = 11 / 32
-DEPTH = 40.0
+RISK_TRIPLES = 4e7
+FEWEST_DRAWS = 200  # draws that an error can be taken from
+MOST_TRIPLES = 1e8  # triples that these may take, about 7 s
+EXTRA_SIZES_PER_TOKEN = 6  # sizes more that a token costs
+LOG_T_DEPTH_NATS = 40.0  # nats below its peak to which the integrand is followed
 
 
 class MultiLocation(SubsetTokens):
@@ -100,7 +98,7 @@ class MultiLocation(SubsetTokens):
             if self.inclusion is None
             else self.length * abs(math.log1p(-self.inclusion)) + 10
         )
-        return ROUNDOFF * (1 + powers)
+        return MOMENT_ROUNDING * (1 + powers)
 
     def linear_risk(self) -> Estimate:
         """Risk of the best affine predictor, proportional to sum_l w_l: null - gam^4 (E[m h])^2/(L
@@ -128,7 +126,7 @@ class MultiLocation(SubsetTokens):
         """Risk of E[Y | X]: exact in one dimension where that exists, else importance-sampled with
         its standard error (module docstring).
         """
-        of = f"{NAME}.bayes_risk"
+        of = "MultiLocation.bayes_risk"
         samples = check.integer(samples, "samples", of, 2)
         seed = check.seed_value(seed, of)
         sizes = np.flatnonzero(self.count_probs)
@@ -155,7 +153,7 @@ class MultiLocation(SubsetTokens):
         if sizes.tolist() == [self.length]:
             return estimate(spread, 1e-14 * spread, "closed form", self.noise)
         if self.inclusion is not None and self.weights == "sum":
-            log_value, error = self._independent()
+            log_value, error = self._log_risk_independent()
             return estimate(
                 math.exp(log_value),
                 error * math.exp(log_value),
@@ -163,12 +161,12 @@ class MultiLocation(SubsetTokens):
                 self.noise,
                 log_value,
             )
-        return self._sampled(samples, seed, spread)
+        return self._sampled_bayes_risk(samples, seed, spread)
 
-    def _sampled(self, samples: int, seed: int, spread: float) -> Estimate:
+    def _sampled_bayes_risk(self, samples: int, seed: int, spread: float) -> Estimate:
         """The Bayes risk by draws (subset_draws), `spread` added to what they find."""
         task = self._subset_task()
-        found = sampled_risk(task, self._affordable(samples), seed)
+        found = sampled_risk(task, self._affordable_draws(samples), seed)
         log_excess = (
             float(np.logaddexp(found.log_value, math.log(spread)))
             if spread
@@ -184,11 +182,13 @@ class MultiLocation(SubsetTokens):
             float(self.null_risk().excess),
             max(float(linear.excess), 0.0) + float(linear.error),
         )
-        out = sampled_estimate(SampledLog(log_excess, relative), ceiling, self.noise, METHOD)
+        out = sampled_estimate(
+            SampledLog(log_excess, relative), ceiling, self.noise, POSTERIOR_VARIANCE_METHOD
+        )
         if not task.varying:
             return out
         # the variance of h given X is a difference of squares, rounded at the size of the null risk
-        error = math.hypot(out.error, ROUNDOFF * float(self.null_risk().excess))
+        error = math.hypot(out.error, MOMENT_ROUNDING * float(self.null_risk().excess))
         return replace(out, error=error)
 
     def _subset_task(self) -> SubsetTask:
@@ -207,11 +207,15 @@ class MultiLocation(SubsetTokens):
             + s2 / g2
             + abs(1 / g2 - 1) * max(1.0, g2) * (d + s2)
         )
-        if not size <= LARGEST_RATIO:
+        if not size <= LARGEST_LOG_RATIO:
             got = f"dim={d}, gamma={self.gamma:g}, signal={self.signal:g}"
-            must = f"one with log-likelihood ratios of size <= {LARGEST_RATIO:g}"
+            must = f"one with log-likelihood ratios of size <= {LARGEST_LOG_RATIO:g}"
             raise bad(
-                "the setting", f"{NAME}.bayes_risk", must, got, "gamma and signal closer to 1"
+                "the setting",
+                "MultiLocation.bayes_risk",
+                must,
+                got,
+                "gamma and signal closer to 1",
             )
 
     def _weight_spread(self) -> float:
@@ -221,7 +225,7 @@ class MultiLocation(SubsetTokens):
             self.count_probs @ (m * np.maximum(square - mean**2, 0.0))
         )
 
-    def _independent(self) -> tuple[float, float]:
+    def _log_risk_independent(self) -> tuple[float, float]:
         """(log R_B, relative error) for independent inclusion: a trapezoid sum over tau = log t."""
         q = self.inclusion or 0.0
         law, shift = (
@@ -236,16 +240,18 @@ class MultiLocation(SubsetTokens):
         tau = np.sort(np.concatenate([law.places - to_y, np.linspace(-60, 5, 200)]))
         tau = tau[tau < 5]
         values = rough(tau)
-        near = np.flatnonzero(values > values.max() - DEPTH)
+        near = np.flatnonzero(values > values.max() - LOG_T_DEPTH_NATS)
         low = tau[max(near[0] - 1, 0)]
         high = tau[min(near[-1] + 1, tau.size - 1)]
-        nodes = STEP * np.arange(math.floor(low / STEP), math.ceil(high / STEP) + 1)
+        nodes = OUTER_STEP * np.arange(
+            math.floor(low / OUTER_STEP), math.ceil(high / OUTER_STEP) + 1
+        )
         at = law.transform(nodes + to_y)
         logs = nodes - np.exp(nodes) - np.logaddexp(0, at.logit) + np.log(at.ratio)
-        total = float(logsumexp(logs)) + math.log(STEP)
-        share = np.exp(logs + math.log(STEP) - total)
+        total = float(logsumexp(logs)) + math.log(OUTER_STEP)
+        share = np.exp(logs + math.log(OUTER_STEP) - total)
         # beyond, the integrand falls at least like e^{tau/4}
-        ends = float(share[[0, -1]].sum()) * 4 / STEP
+        ends = float(share[[0, -1]].sum()) * 4 / OUTER_STEP
         error = (
             4e-11
             + ends
@@ -254,18 +260,22 @@ class MultiLocation(SubsetTokens):
         )
         return total + math.log(self.length * q * self.gamma**2), error
 
-    def _affordable(self, samples: int) -> int:
-        """How many draws WORK lets in, at most `samples`."""
+    def _affordable_draws(self, samples: int) -> int:
+        """How many draws RISK_TRIPLES lets in, at most `samples`."""
         sizes = self._log_prior().size
-        one = float(self.length) * (sizes + OVERHEAD)
+        one = float(self.length) * (sizes + EXTRA_SIZES_PER_TOKEN)
         # moments of the weight beside the inclusion take a second pass
         passes = 1 if self._constant_weight() is not None else 2
-        draws = affordable(samples, one, LONGEST, FEWEST, passes)
+        draws = affordable(samples, one, MOST_TRIPLES, FEWEST_DRAWS, passes)
         if not draws:
-            most = f"at most {LONGEST / FEWEST:.3g} where the risk is sampled"
-            got = f"{self.length} x ({sizes} + {OVERHEAD})"
-            what = f"length x (sizes + {OVERHEAD})"
+            most = f"at most {MOST_TRIPLES / FEWEST_DRAWS:.3g} where the risk is sampled"
+            got = f"{self.length} x ({sizes} + {EXTRA_SIZES_PER_TOKEN})"
+            what = f"length x (sizes + {EXTRA_SIZES_PER_TOKEN})"
             raise bad(
-                what, f"{NAME}.bayes_risk", most, got, "a smaller length, or fewer tokens"
+                what,
+                "MultiLocation.bayes_risk",
+                most,
+                got,
+                "a smaller length, or fewer tokens",
             )
-        return min(draws, max(FEWEST // passes, int(WORK / (passes * one))))
+        return min(draws, max(FEWEST_DRAWS // passes, int(RISK_TRIPLES / (passes * one))))

@@ -41,9 +41,9 @@ from attnscope.tasks.sampling import Drawn, Sampled
 
 __all__ = ["Planted", "PlantedBatch"]
 
-STREAM = 0x7EAC4E  # keeps the directions' random stream apart from those of data
+TEACHER_STREAM = 0x7EAC4E  # keeps the directions' random stream apart from those of data
 # what the base class takes; an annotated class attribute with a default is one more
-BASE = ("dim", "length", "noise", "seed")
+BASE_ARGUMENTS = ("dim", "length", "noise", "seed")
 
 
 class PlantedBatch(NamedTuple):
@@ -145,7 +145,7 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
             del cls.teachers
             for row, name in enumerate(cls.teacher_names):
                 if not hasattr(cls, name):
-                    setattr(cls, name, property(_teacher(row)))
+                    setattr(cls, name, property(_teacher_getter(row)))
         if "teacher_gram" in said and not isinstance(
             said["teacher_gram"], (property, cached_property)
         ):
@@ -161,7 +161,7 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
             named = get_annotations(cls)
             mine = {name: said[name] for name in named if name in said}
             cls.own = {**cls.own, **checked_own(mine, of)}
-            cls.__signature__ = _signature(cls.own)  # type: ignore[attr-defined]
+            cls.__signature__ = _init_signature(cls.own)  # type: ignore[attr-defined]
         else:
             cls.__signature__ = None  # type: ignore[attr-defined]  # that of its own __init__
 
@@ -171,7 +171,7 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
         of = type(self).__name__
         for name in own:
             if name not in self.own:
-                known = ", ".join((*BASE, *self.own))
+                known = ", ".join((*BASE_ARGUMENTS, *self.own))
                 raise bad("an argument", of, f"one of {known}", name)
         if not self.teacher_names:
             hint = 'teachers = ("key", "value") in the class'
@@ -185,8 +185,10 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
         checked_gram(self.teacher_gram, of, len(self.teacher_names))
 
     def __repr__(self) -> str:
-        names = (*BASE, *self.own)
-        shown = (f"{name}={_short(getattr(self, name))}" for name in dict.fromkeys(names))
+        names = (*BASE_ARGUMENTS, *self.own)
+        shown = (
+            f"{name}={_short_repr(getattr(self, name))}" for name in dict.fromkeys(names)
+        )
         return f"{type(self).__name__}({', '.join(shown)})"
 
     # -- the definition, which a subclass writes ---------------------------------------------------
@@ -284,7 +286,7 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
             type(self).__name__,
             "risks, which need no vectors",
         )
-        x = np.random.default_rng([self.seed, STREAM]).standard_normal((self.dim, r))
+        x = np.random.default_rng([self.seed, TEACHER_STREAM]).standard_normal((self.dim, r))
         axes = np.linalg.qr(x)[0].T
         return semidefinite_root(self.teacher_gram) @ axes
 
@@ -334,7 +336,7 @@ def drawn_places(probabilities: np.ndarray, n: int, rng: np.random.Generator) ->
     )
 
 
-def _teacher(row: int) -> Callable[[Any], np.ndarray]:
+def _teacher_getter(row: int) -> Callable[[Any], np.ndarray]:
     def teacher(self: Any) -> np.ndarray:
         """A unit vector (d,), one of the teachers."""
         return self.teachers[row]
@@ -342,7 +344,7 @@ def _teacher(row: int) -> Callable[[Any], np.ndarray]:
     return teacher
 
 
-def _signature(own: Mapping[str, Any]) -> Signature:
+def _init_signature(own: Mapping[str, Any]) -> Signature:
     """dim, length, noise, seed, and the subclass's own; those with a default after those without."""
     kind = Parameter.POSITIONAL_OR_KEYWORD
     defaults: dict[str, Any] = {"dim": Parameter.empty, "length": Parameter.empty}
@@ -351,5 +353,5 @@ def _signature(own: Mapping[str, Any]) -> Signature:
     return Signature([Parameter(name, kind, default=defaults[name]) for name in ordered])
 
 
-def _short(x: Any) -> str:
+def _short_repr(x: Any) -> str:
     return f"{x:g}" if isinstance(x, float) else repr(x)

@@ -33,9 +33,11 @@ from attnscope.numerics.border import validation as check
 from attnscope.tasks.planted.pair import ORTHOGONAL_COSINE
 from attnscope.tasks.sampling import Sampled
 
-__all__ = ["LONGEST", "PositionalSemantic", "WeightsBatch"]
+__all__ = ["LARGEST_POSITION", "PositionalSemantic", "WeightsBatch"]
 
-LONGEST = 4.0  # of a position vector: S(2 P^2) is 1 to 1e-14 there, and tables stay small
+LARGEST_POSITION = (
+    4.0  # of a position vector: S(2 P^2) is 1 to 1e-14 there, and tables stay small
+)
 
 
 class WeightsBatch(NamedTuple):
@@ -88,7 +90,7 @@ class PositionalSemantic(Sampled[WeightsBatch]):
             "position",
             "PositionalSemantic",
             0,
-            LONGEST,
+            LARGEST_POSITION,
             strict=True,
             hint="position=1.0",
         )
@@ -125,14 +127,14 @@ class PositionalSemantic(Sampled[WeightsBatch]):
     @cached_property
     def key(self) -> np.ndarray:
         """k*, a unit vector (dim,)."""
-        return self._drawn(0, self._place) if self._key is None else self._key
+        return self._draw_unit_vector(0, self._place) if self._key is None else self._key
 
     @cached_property
     def place(self) -> np.ndarray:
         """p/P, a unit vector (dim,) perpendicular to k*."""
-        return self._drawn(1, self.key) if self._place is None else self._place
+        return self._draw_unit_vector(1, self.key) if self._place is None else self._place
 
-    def _drawn(self, stream: int, other: np.ndarray | None) -> np.ndarray:
+    def _draw_unit_vector(self, stream: int, other: np.ndarray | None) -> np.ndarray:
         x = np.random.default_rng([self.seed, stream]).standard_normal(self.dim)
         if other is not None:
             x -= (x @ other) * other

@@ -32,8 +32,6 @@ from attnscope.tasks.sampling import Sampled
 
 __all__ = ["MaskedBatch", "RandomLength"]
 
-NAME = "RandomLength"
-
 
 class MaskedBatch(NamedTuple):
     """Sequences of several lengths.
@@ -75,11 +73,13 @@ class RandomLength(Sampled[MaskedBatch]):
     def __init__(
         self, task: SingleLocation, lengths: Mapping[int, float] | Sequence[int]
     ) -> None:
-        checked_law(task, SingleLocation, NAME, "SingleLocation(dim=400, length=10)")
+        checked_law(
+            task, SingleLocation, "RandomLength", "SingleLocation(dim=400, length=10)"
+        )
         if task.location_probs is not None:
             raise bad(
                 "task",
-                NAME,
+                "RandomLength",
                 "one with uniform location",
                 "location_probs for one length",
                 "location_probs=None",
@@ -92,7 +92,7 @@ class RandomLength(Sampled[MaskedBatch]):
 
     def __repr__(self) -> str:
         law = ", ".join(f"{L}: {q:g}" for L, q in zip(self.lengths, self.probs))
-        return f"{NAME}({self.task!r}, {{{law}}})"
+        return f"RandomLength({self.task!r}, {{{law}}})"
 
     @property
     def mean_length(self) -> float:
@@ -182,7 +182,7 @@ class RandomLength(Sampled[MaskedBatch]):
     def _infer(
         self, tokens: np.ndarray, mask: np.ndarray, method: str
     ) -> tuple[np.ndarray, np.ndarray]:
-        of = f"{NAME}.{method}"
+        of = f"RandomLength.{method}"
         if mask is None:
             raise bad("mask", of, "a bool array (n, L)", mask, "batch.mask")
         x, real_token = check.tokens_array(tokens, of, None, self.dim, mask)
@@ -249,11 +249,11 @@ def _checked_lengths(lengths: object) -> tuple[tuple[int, ...], np.ndarray]:
         keys = list(lengths)
         probs = [1 / max(len(lengths), 1)] * len(lengths)
     else:
-        raise bad("lengths", NAME, must, lengths, hint)
+        raise bad("lengths", "RandomLength", must, lengths, hint)
     if not keys:
-        raise bad("lengths", NAME, f"{must} with at least one entry", "none", hint)
-    whole = [check.integer(L, "lengths", NAME, 1, hint=hint) for L in keys]
-    q = check.probabilities(probs, "lengths", NAME, len(whole))
+        raise bad("lengths", "RandomLength", f"{must} with at least one entry", "none", hint)
+    whole = [check.integer(L, "lengths", "RandomLength", 1, hint=hint) for L in keys]
+    q = check.probabilities(probs, "lengths", "RandomLength", len(whole))
     order = sorted({L for L, p in zip(whole, q) if p > 0})
     total = np.array([q[np.array(whole) == L].sum() for L in order])
     return tuple(order), total / total.sum()

@@ -46,8 +46,6 @@ from attnscope.tasks.planted.pair import Located
 
 __all__ = ["Batch", "LinearPredictor", "SingleLocation"]
 
-NAME = "SingleLocation"
-
 
 class Batch(NamedTuple):
     """Sequences with their labels.
@@ -126,7 +124,7 @@ class SingleLocation(Located[Batch]):
         self.location_probs = None
         if location_probs is not None:
             self.location_probs = check.probabilities(
-                location_probs, "location_probs", NAME, self.length
+                location_probs, "location_probs", "SingleLocation", self.length
             )
 
     @classmethod
@@ -139,7 +137,7 @@ class SingleLocation(Located[Batch]):
         >>> round(SingleLocation.spiked(dim=50, length=10, strength=5.0).bayes_risk().value, 6)
         0.359808
         """
-        nu = check.real(strength, "strength", f"{NAME}.spiked", 0, hint="strength=5.0")
+        nu = check.real(strength, "strength", "SingleLocation.spiked", 0, hint="strength=5.0")
         return cls(dim, length, gamma=1.0, noise=noise, signal=math.sqrt(nu), seed=seed)
 
     def __repr__(self) -> str:
@@ -147,7 +145,7 @@ class SingleLocation(Located[Batch]):
             f"dim={self.dim}, length={self.length}, gamma={self.gamma:g}, "
             f"noise={self.noise:g}, signal={self.signal:g}"
         )
-        return f"{NAME}({numbers}, alignment={self.alignment:g}, seed={self.seed})"
+        return f"SingleLocation({numbers}, alignment={self.alignment:g}, seed={self.seed})"
 
     @property
     def given(self) -> dict[str, np.ndarray | None]:
@@ -159,7 +157,7 @@ class SingleLocation(Located[Batch]):
     # -- data --------------------------------------------------------------------------------------
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> Batch:
-        location = self._locations(n, rng)
+        location = self._draw_locations(n, rng)
         target = self.noise * rng.standard_normal(n)
         tokens = np.empty((n, self.length, self.dim), dtype)
         # in place: no second array of this size
@@ -184,7 +182,7 @@ class SingleLocation(Located[Batch]):
 
     def latent(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """(n,): the position J."""
-        return self._locations(n, rng)
+        return self._draw_locations(n, rng)
 
     def means(self, latent: np.ndarray) -> np.ndarray:
         """(n, L, 2): s on the key at J."""
@@ -202,7 +200,7 @@ class SingleLocation(Located[Batch]):
         """(n,): X_J.v*."""
         return fields[np.arange(len(fields)), latent, 1]
 
-    def _locations(self, n: int, rng: np.random.Generator) -> np.ndarray:
+    def _draw_locations(self, n: int, rng: np.random.Generator) -> np.ndarray:
         if self.location_probs is None:
             return rng.integers(self.length, size=n)
         # roundoff of the sum must not select a position beyond it
@@ -214,7 +212,7 @@ class SingleLocation(Located[Batch]):
     # -- inference ---------------------------------------------------------------------------------
 
     def _infer(self, tokens: np.ndarray, method: str) -> tuple[np.ndarray, np.ndarray]:
-        x, _ = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)
+        x, _ = check.tokens_array(tokens, f"SingleLocation.{method}", self.length, self.dim)
         # log 0 = -inf is the right logit of an impossible position
         with np.errstate(divide="ignore"):
             log_prior = 0.0 if self.location_probs is None else np.log(self.location_probs)
@@ -236,7 +234,7 @@ class SingleLocation(Located[Batch]):
         c = self.alignment
         g2 = self.gamma**2
         pi, counts = self._distinct_probs()
-        others = _complements(pi, counts)
+        others = _other_positions(pi, counts)
         a = others + pi * g2
         D = a + self.signal**2 * pi
         across = np.sum(counts * pi * others / a)
@@ -252,7 +250,7 @@ class SingleLocation(Located[Batch]):
             2 * self.length,
             8,
             "the coefficients",
-            f"{NAME}.linear_predictor",
+            "SingleLocation.linear_predictor",
             "linear_risk(), which groups equal positions",
         )
         c = self.alignment
@@ -291,7 +289,7 @@ class SingleLocation(Located[Batch]):
         return np.unique(self.location_probs[self.location_probs > 0], return_counts=True)
 
 
-def _complements(pi: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def _other_positions(pi: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """1 - pi as the sum of the other positions: where pi rounds to 1 the others are still there."""
     mass = counts * pi
     before = np.concatenate([[0.0], np.cumsum(mass)[:-1]])

@@ -46,20 +46,22 @@ from attnscope.numerics.border.sampled_estimate import (
     sampled_estimate,
 )
 from attnscope.numerics.integrals.lognormal_sum import LARGEST_STRENGTH, capped_mean
-from attnscope.tasks.planted.marked_tokens import BLOCK, NAME, MarkedTokens
+from attnscope.numerics.integrals.tilted import LAW_SPACING_SIGMAS
+from attnscope.tasks.planted.marked_tokens import BLOCK_SCORES, MarkedTokens
 
 __all__ = ["SparseTokenClassification"]
 
 TESTS = ("bayes", "max", "linear")
-STEP = 1.5  # standard deviations between neighbouring planted laws
 # steps e <- e + r e of one sampled error, about 6 s: fewer draws where they would need more
-WORK = 1.5e10
-OVERHEAD = 100  # of these steps drawing and sorting a token takes
-FEWEST = 16  # draws of each planted law that an error can be taken from
-TINY = 1e-4  # strengths below get the bound theta/4 on |error - 1/2| instead of an integral
-UNDERFLOW = float(np.finfo(np.float64).tiny)  # errors below are 0 to float64
+ERROR_STEPS = 1.5e10
+EXTRA_STEPS_PER_TOKEN = 100  # of these steps drawing and sorting a token takes
+FEWEST_DRAWS_PER_LAW = 16  # draws of each planted law that an error can be taken from
+TINY_STRENGTH = (
+    1e-4  # strengths below get the bound theta/4 on |error - 1/2| instead of an integral
+)
+SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)  # errors below are 0 to float64
 # relative, of the closed forms: tails of a normal law, which scipy gives to 1e-14, and their powers
-ROUNDOFF = 4e-14
+CLOSED_FORM_ROUNDING = 4e-14
 
 
 class SparseTokenClassification(MarkedTokens):
@@ -88,14 +90,14 @@ class SparseTokenClassification(MarkedTokens):
 
         Fewer are drawn where that many would take more than seconds (length x marked of thousands).
         """
-        of = f"{NAME}.bayes_error"
+        of = "SparseTokenClassification.bayes_error"
         samples = check.integer(samples, "samples", of, 2)
         seed = check.seed_value(seed, of)
         L = self.length
         R = self.marked
         theta = self.strength
         if theta == 0 or R == L:
-            return _closed(theta * math.sqrt(L) / 2)
+            return _normal_tail(theta * math.sqrt(L) / 2)
         if R > 1:
             return self._sampled_error(samples, seed)
         check.real(
@@ -107,7 +109,7 @@ class SparseTokenClassification(MarkedTokens):
             hint="max_test_error(), an upper bound",
         )
         # total variation <= theta/2 by Pinsker: nothing for a contour to find
-        if theta < TINY:
+        if theta < TINY_STRENGTH:
             return estimate(0.5, theta / 4, "bound")
         value, error = capped_mean(L, theta)
         return estimate(value / 2, error / 2, "Laplace inversion")
@@ -123,9 +125,11 @@ class SparseTokenClassification(MarkedTokens):
         )
         missed = math.exp(-exponent) / 2  # known to its exponent's rounding
         tail = 1 + t * t / 8  # e^{-t^2/2} is known to the rounding of its exponent
-        lost = UNDERFLOW * (1 + L)  # log Phi(t) is lost below the least float, L times
+        lost = SMALLEST_NORMAL * (1 + L)  # log Phi(t) is lost below the least float, L times
         return estimate(
-            value, ROUNDOFF * tail * (value + exponent * missed) + lost, "closed form"
+            value,
+            CLOSED_FORM_ROUNDING * tail * (value + exponent * missed) + lost,
+            "closed form",
         )
 
     def max_threshold(self) -> float:
@@ -169,7 +173,7 @@ class SparseTokenClassification(MarkedTokens):
 
     def linear_error(self) -> Estimate:
         """The error of the linear test on the sum of all tokens, Phi(-R theta/(2 sqrt L))."""
-        return _closed(self.marked * self.strength / (2 * math.sqrt(self.length)))
+        return _normal_tail(self.marked * self.strength / (2 * math.sqrt(self.length)))
 
     def strength_needed(self, error: float = 0.1, test: str = "bayes") -> float:
         """The strength at which the test ("bayes", "max" or "linear") has the given error, other
@@ -179,7 +183,7 @@ class SparseTokenClassification(MarkedTokens):
         >>> [round(task.strength_needed(0.1, test), 3) for test in ("bayes", "max", "linear")]
         [4.261, 4.266, 25.631]
         """
-        of = f"{NAME}.strength_needed"
+        of = "SparseTokenClassification.strength_needed"
         error = check.real(error, "error", of, 1e-100, 0.499, hint="error=0.1")
         if test not in TESTS:
             raise bad("test", of, f"one of {TESTS}", test)
@@ -199,25 +203,25 @@ class SparseTokenClassification(MarkedTokens):
         high = low + 2 * math.sqrt(2 * math.log(self.length)) + 2
 
         def gap(theta: float) -> float:
-            reached = float(self._at(theta)._error(test))
-            return math.log(max(reached, UNDERFLOW) / error)
+            reached = float(self._with_strength(theta)._error_of_test(test))
+            return math.log(max(reached, SMALLEST_NORMAL) / error)
 
         return float(brentq(gap, low * (1 - 1e-9), high, xtol=1e-10))
 
-    def _at(self, theta: float) -> SparseTokenClassification:
+    def _with_strength(self, theta: float) -> SparseTokenClassification:
         return SparseTokenClassification(self.dim, self.length, theta, self.marked)
 
-    def _error(self, test: str) -> Estimate:
+    def _error_of_test(self, test: str) -> Estimate:
         return self.bayes_error() if test == "bayes" else self.max_test_error()
 
     def _sampled_error(self, samples: int, seed: int) -> Estimate:
         """The Bayes error by importance sampling (module docstring),
         `samples` draws of u in all.
         """
-        shares = self._planted()
-        groups, each = groups_of(self._affordable(samples, len(shares)), len(shares))
+        shares = self._shift_shares()
+        groups, each = groups_of(self._affordable_draws(samples, len(shares)), len(shares))
         rng = np.random.default_rng([seed, 5])
-        rows = max(1, BLOCK // self.length)
+        rows = max(1, BLOCK_SCORES // self.length)
         logs = []
         for z in shares:
             for i in range(0, each * groups, rows):
@@ -229,27 +233,33 @@ class SparseTokenClassification(MarkedTokens):
         ceiling = min(0.5, float(self.max_test_error()), float(self.linear_error()))
         return sampled_estimate(out, ceiling, 0.0, "importance-sampled min(p, 1-p)")
 
-    def _affordable(self, samples: int, parts: int) -> int:
-        """How many draws WORK lets in, at most `samples`."""
-        one = float(self.length) * (self.marked + OVERHEAD) * parts
-        draws = affordable(samples, one, WORK, FEWEST * parts)
+    def _affordable_draws(self, samples: int, parts: int) -> int:
+        """How many draws ERROR_STEPS lets in, at most `samples`."""
+        one = float(self.length) * (self.marked + EXTRA_STEPS_PER_TOKEN) * parts
+        draws = affordable(samples, one, ERROR_STEPS, FEWEST_DRAWS_PER_LAW * parts)
         if not draws:
-            most = f"at most {WORK / (FEWEST * parts**2):.3g}"
-            got = f"{self.length} x ({self.marked} + {OVERHEAD})"
-            what = f"length x (marked + {OVERHEAD})"
+            most = f"at most {ERROR_STEPS / (FEWEST_DRAWS_PER_LAW * parts**2):.3g}"
+            got = f"{self.length} x ({self.marked} + {EXTRA_STEPS_PER_TOKEN})"
+            what = f"length x (marked + {EXTRA_STEPS_PER_TOKEN})"
             raise bad(
-                what, f"{NAME}.bayes_error", most, got, "max_test_error(), an upper bound"
+                what,
+                "SparseTokenClassification.bayes_error",
+                most,
+                got,
+                "max_test_error(), an upper bound",
             )
         return draws
 
-    def _planted(self) -> list[float]:
+    def _shift_shares(self) -> list[float]:
         """The shares z: 0 and 1, 1/2, and a step either way around where the typical likelihood
         ratio is 1.
         """
         # standard deviations from z = 0 to z = 1
         width = self.strength * math.sqrt(self.marked)
         even = 0.5 + self._log_choices() / width**2
-        around = [even + step / width for step in (-STEP, 0.0, STEP)]
+        around = [
+            even + step / width for step in (-LAW_SPACING_SIGMAS, 0.0, LAW_SPACING_SIGMAS)
+        ]
         return sorted({min(max(z, 0.0), 1.0) for z in (0.0, 0.5, 1.0, *around)})
 
     def _log_smaller(self, u: np.ndarray, shares: list[float]) -> np.ndarray:
@@ -260,7 +270,11 @@ class SparseTokenClassification(MarkedTokens):
         return np.minimum(planted[-1], 0.0) - log_q
 
 
-def _closed(x: float) -> Estimate:
+def _normal_tail(x: float) -> Estimate:
     """Phi(-x); a rounding of x moves it by x^2 of that, relatively."""
     error = float(ndtr(-x))
-    return estimate(error, ROUNDOFF * (1 + x * x / 40) * error + UNDERFLOW, "closed form")
+    return estimate(
+        error,
+        CLOSED_FORM_ROUNDING * (1 + x * x / 40) * error + SMALLEST_NORMAL,
+        "closed form",
+    )

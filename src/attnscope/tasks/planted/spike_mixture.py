@@ -43,32 +43,34 @@ from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.numerics.border.sampled_estimate import sampled_estimate
 from attnscope.numerics.integrals.bayes_integral import LARGEST_SIGNAL
-from attnscope.numerics.integrals.one_token import Draws, pair_risk
+from attnscope.numerics.integrals.one_token import SINGLE_TOKEN_METHOD, Draws, pair_risk
 from attnscope.numerics.integrals.tilted import (
-    STEP,
+    LAW_SPACING_SIGMAS,
     Background,
     Normal,
     bridge,
     log_normal,
     mixed_draws,
 )
+from attnscope.tasks.planted.definition_checks import LARGEST_LOG_RATIO
+from attnscope.tasks.planted.direction_tokens import BLOCK_NUMBERS
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope.tasks.planted.spike_tokens import BLOCK, NAME, SpikeTokens
+from attnscope.tasks.planted.spike_tokens import SpikeTokens
 
 __all__ = ["SpikeMixture"]
 
-METHOD = "Monte Carlo over single tokens"
 # the grid errs by e^-25: exp(-t e^{a u}) is analytic in |Im u| < pi/2a, so spacing h errs by
 # e^{-pi^2/(a h)}; so it is in |Im tau| < pi/2, t = e^tau, and a spacing h of tau errs by
 # e^{-pi^2/h}
-DIGITS = 25.0
+GRID_NATS = 25.0
 # what a grid leaves out turns with its place: moved by a quarter of the spacing, a part that
 # vanished by luck is at its largest
-QUARTER = 0.25
-TAIL = 9.0  # standard deviations kept: 2e-19 outside
+GRID_SHIFT = 0.25
+GRID_REACH_SIGMAS = 9.0  # standard deviations kept: 2e-19 outside
 EPS = float(np.finfo(np.float64).eps)
-LARGEST_RATIO = 1e9  # log-likelihood ratios beyond this are known to 1e-7 at best
-STEEPEST = 8.0  # largest |mu| served: the grid of 700 x 700 points then takes ten seconds
+LONGEST_SPIKE = (
+    8.0  # largest |mu| served: the grid of 700 x 700 points then takes ten seconds
+)
 
 
 class SpikeMixture(SpikeTokens):
@@ -118,7 +120,7 @@ class SpikeMixture(SpikeTokens):
             and common
             and 1 <= self.rank <= 2
             and self.length > 1
-            and longest <= STEEPEST
+            and longest <= LONGEST_SPIKE
         )
 
     def bayes_risk(self, samples: int = 40_000, seed: int = 0) -> Estimate:
@@ -127,23 +129,27 @@ class SpikeMixture(SpikeTokens):
 
         samples: draws of single tokens.
         """
-        of = f"{NAME}.bayes_risk"
+        of = "SpikeMixture.bayes_risk"
         n = check.integer(samples, "samples", of, 2)
         seed = check.seed_value(seed, of)
         if self.has_exact_risk:
-            fine = self._quadrature(1.0)
+            fine = self._grid_sum(1.0)
             # the error falls like e^{-1/h}
-            coarse = [self._quadrature(1.5, place) for place in (0.0, QUARTER)]
+            coarse = [self._grid_sum(1.5, place) for place in (0.0, GRID_SHIFT)]
             error = max(abs(fine - x) for x in coarse) + 1e-13
             return estimate(fine, error, "2-D quadrature", self.noise)
         longest = math.sqrt(float((self.means**2).sum(1).max()))
         if self.spikes == 1 and self.dim > 1 and longest <= LARGEST_SIGNAL:
-            return self._single().bayes_risk()
+            return self._single_spike_task().bayes_risk()
         self._within_reach(longest, of)
         out = pair_risk(
-            self._draws(n, seed), np.array([1 / self.length]), np.array([self.length])
+            self._draw_single_tokens(n, seed),
+            np.array([1 / self.length]),
+            np.array([self.length]),
         )
-        return sampled_estimate(out, float(self.null_risk().excess), self.noise, METHOD)
+        return sampled_estimate(
+            out, float(self.null_risk().excess), self.noise, SINGLE_TOKEN_METHOD
+        )
 
     def _within_reach(self, longest: float, of: str) -> None:
         """Refuse where log-likelihood ratios are so large that their rounding errors are."""
@@ -154,12 +160,12 @@ class SpikeMixture(SpikeTokens):
             + longest**2 / g2
             + abs(1 / g2 - 1) * (longest**2 + max(1.0, g2) * d)
         )
-        if not size <= LARGEST_RATIO:
-            must = f"ones with log-likelihood ratios of size <= {LARGEST_RATIO:g}"
+        if not size <= LARGEST_LOG_RATIO:
+            must = f"ones with log-likelihood ratios of size <= {LARGEST_LOG_RATIO:g}"
             got = f"dim={d}, gamma={self.gamma:g}, a spike of length {longest:g}"
             raise bad("the spikes", of, must, got, "shorter spikes or gamma closer to 1")
 
-    def _single(self) -> SingleLocation:
+    def _single_spike_task(self) -> SingleLocation:
         """The same task where there is one spike."""
         strength = float(np.linalg.norm(self.means[0]))
         key = self.means[0] / strength if strength > 0 else None
@@ -174,7 +180,7 @@ class SpikeMixture(SpikeTokens):
             seed=self.seed,
         )
 
-    def _draws(self, samples: int, seed: int) -> Draws:
+    def _draw_single_tokens(self, samples: int, seed: int) -> Draws:
         """Single tokens, seen along the spikes and by the squared length |x'|^2 of the rest x'.
 
         Outputs are v_h = in the span + b_h across; given |x'|^2, x'.b_h has mean 0 and covariance
@@ -183,11 +189,11 @@ class SpikeMixture(SpikeTokens):
         axes = self.dim - self.rank
         precision = self.gamma**-2
         back = Background(np.ones(self.rank), 1.0, None)
-        mu = self.means @ self._axes.T
-        along = self.outputs @ self._axes.T
-        across = self.outputs - along @ self._axes
+        mu = self.means @ self._spike_axes.T
+        along = self.outputs @ self._spike_axes.T
+        across = self.outputs - along @ self._spike_axes
         ones = [Normal(row, np.full(self.rank, precision), precision) for row in mu]
-        laws = self._between(ones)
+        laws = self._laws_between_spikes(ones)
         for one, share in zip(ones, self.prior):
             reach = math.log(self.length / share)
             laws += bridge(one, back, axes, (reach, reach))
@@ -209,7 +215,7 @@ class SpikeMixture(SpikeTokens):
             total[:, 0] - drawn.log_back, drawn.log_weight, mean, whole, own, drawn.groups
         )
 
-    def _between(self, ones: list[Normal]) -> list[Normal]:
+    def _laws_between_spikes(self, ones: list[Normal]) -> list[Normal]:
         """Laws around the point between two spikes where they are equally likely,
         one step apart.
         """
@@ -220,21 +226,21 @@ class SpikeMixture(SpikeTokens):
             if width == 0:
                 continue
             even = 0.5 + math.log(self.prior[h] / self.prior[g]) / width**2
-            for step in (-STEP, 0.0, STEP):
+            for step in (-LAW_SPACING_SIGMAS, 0.0, LAW_SPACING_SIGMAS):
                 z = min(max(even + step / width, 0.0), 1.0)
                 laws.append(Normal(ones[h].mean + z * gap, ones[h].precision, ones[h].rest))
         return laws
 
     @property
-    def _spacing(self) -> float:
-        return math.pi**2 / (DIGITS * max(1.0, math.sqrt((self.means**2).sum(1).max())))
+    def _grid_spacing(self) -> float:
+        return math.pi**2 / (GRID_NATS * max(1.0, math.sqrt((self.means**2).sum(1).max())))
 
-    def _quadrature(self, coarseness: float, place: float = 0.0) -> float:
+    def _grid_sum(self, coarseness: float, place: float = 0.0) -> float:
         """The sum on a grid of `coarseness` times the spacing, moved by `place` of it."""
-        h = coarseness * self._spacing
-        step = min(2 * h, coarseness * math.pi**2 / DIGITS)
-        mu = self.means @ self._axes.T  # (H, rank)
-        reach = np.abs(mu).max() + TAIL
+        h = coarseness * self._grid_spacing
+        step = min(2 * h, coarseness * math.pi**2 / GRID_NATS)
+        mu = self.means @ self._spike_axes.T  # (H, rank)
+        reach = np.abs(mu).max() + GRID_REACH_SIGMAS
         axis = h * (np.arange(-math.ceil(reach / h), math.ceil(reach / h) + 1) + place)
         u = np.stack(np.meshgrid(*[axis] * self.rank, indexing="ij"), -1).reshape(
             -1, self.rank
@@ -250,7 +256,7 @@ class SpikeMixture(SpikeTokens):
         # beyond, t phi_1^2 or its bound is below e^-40
         tau = np.arange(-top - 40.0 + place * step, 40.0 - float(log_r.min()), step)
         total = 0.0
-        for part in np.array_split(tau, max(1, len(tau) * len(log_r) // BLOCK)):
+        for part in np.array_split(tau, max(1, len(tau) * len(log_r) // BLOCK_NUMBERS)):
             grown = np.exp(np.minimum(part[:, None] + log_r, 700.0))  # t r
             falls = mass * np.exp(log_r) * np.exp(-grown)
             q = -np.expm1(-grown) @ mass

@@ -16,15 +16,15 @@ from scipy.special import softmax
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.tasks.base import Projections, gaussian_fields, one_hot_means
-from attnscope.tasks.planted.direction_tokens import orthonormal_rows, unit_rows
-from attnscope.tasks.planted.pair import curvature
+from attnscope.tasks.planted.direction_tokens import (
+    BLOCK_NUMBERS,
+    orthonormal_rows,
+    unit_rows,
+)
+from attnscope.tasks.planted.pair import ORTHOGONAL_COSINE, curvature
 from attnscope.tasks.sampling import Sampled
 
-__all__ = ["BLOCK", "NAME", "SpikeBatch", "SpikeTokens"]
-
-NAME = "SpikeMixture"
-BLOCK = 1 << 20  # numbers worked on at a time: 8 MB arrays
-ORTHOGONAL = 1e-12  # inner products below this are roundoff and count as 0
+__all__ = ["SpikeBatch", "SpikeTokens"]
 
 
 class SpikeBatch(NamedTuple):
@@ -52,35 +52,43 @@ class SpikeTokens(Sampled[SpikeBatch]):
         seed: int = 0,
     ) -> None:
         self.dim, self.length = (
-            check.integer(dim, "dim", NAME, 1),
-            check.integer(length, "length", NAME, 1),
+            check.integer(dim, "dim", "SpikeMixture", 1),
+            check.integer(length, "length", "SpikeMixture", 1),
         )
-        self.gamma = check.real(gamma, "gamma", NAME, 0, strict=True, hint="gamma=1.0")
-        self.noise = check.real(noise, "noise", NAME, 0)
-        self.seed = check.seed_value(seed, NAME)
+        self.gamma = check.real(
+            gamma, "gamma", "SpikeMixture", 0, strict=True, hint="gamma=1.0"
+        )
+        self.noise = check.real(noise, "noise", "SpikeMixture", 0)
+        self.seed = check.seed_value(seed, "SpikeMixture")
         if means is None:
-            self.means = self._drawn_means(check.array(strengths, "strengths", NAME, (None,)))
+            self.means = self._drawn_means(
+                check.array(strengths, "strengths", "SpikeMixture", (None,))
+            )
         else:
-            self.means = check.array(means, "means", NAME, (None, self.dim)).astype(
+            self.means = check.array(means, "means", "SpikeMixture", (None, self.dim)).astype(
                 np.float64
             )
         self.spikes = H = len(self.means)
         self.prior = (
             np.full(H, 1 / H)
             if prior is None
-            else check.probabilities(prior, "prior", NAME, H)
+            else check.probabilities(prior, "prior", "SpikeMixture", H)
         )
         if (self.prior == 0).any():
-            raise bad("prior", NAME, "positive", "a probability of 0", "fewer spikes")
+            raise bad(
+                "prior", "SpikeMixture", "positive", "a probability of 0", "fewer spikes"
+            )
         self.outputs = self._given_outputs(outputs)
 
     def _drawn_means(self, strengths: np.ndarray) -> np.ndarray:
         if (strengths < 0).any():
-            raise bad("strengths", NAME, "non-negative", f"smallest {strengths.min():.6g}")
+            raise bad(
+                "strengths", "SpikeMixture", "non-negative", f"smallest {strengths.min():.6g}"
+            )
         if self.dim < len(strengths):
             raise bad(
                 "dim",
-                NAME,
+                "SpikeMixture",
                 f"an integer >= {len(strengths)}, for orthogonal spikes",
                 self.dim,
             )
@@ -92,27 +100,27 @@ class SpikeTokens(Sampled[SpikeBatch]):
     def _given_outputs(self, outputs: np.ndarray | None) -> np.ndarray:
         if outputs is not None:
             rows = [outputs] * self.spikes if np.ndim(outputs) == 1 else outputs
-            return unit_rows(rows, "outputs", NAME, self.spikes, self.dim)
+            return unit_rows(rows, "outputs", "SpikeMixture", self.spikes, self.dim)
         if self.rank >= self.dim:
             raise bad(
                 "dim",
-                NAME,
+                "SpikeMixture",
                 f"> {self.rank}, for an output orthogonal to the spikes",
                 self.dim,
                 "outputs=...",
             )
         row = np.random.default_rng([self.seed, 1]).standard_normal((1, self.dim))
-        return np.repeat(orthonormal_rows(row, self._axes), self.spikes, axis=0)
+        return np.repeat(orthonormal_rows(row, self._spike_axes), self.spikes, axis=0)
 
     def __repr__(self) -> str:
         strengths = ", ".join(f"{np.linalg.norm(mu):.4g}" for mu in self.means)
         return (
-            f"{NAME}({self.dim}, {self.length}, strengths=({strengths}), gamma={self.gamma:g}, "
+            f"SpikeMixture({self.dim}, {self.length}, strengths=({strengths}), gamma={self.gamma:g}, "
             f"noise={self.noise:g})"
         )
 
     @cached_property
-    def _axes(self) -> np.ndarray:
+    def _spike_axes(self) -> np.ndarray:
         """(rank, d): orthonormal rows that span the spikes."""
         _, sizes, rows = np.linalg.svd(self.means, full_matrices=False)
         return rows[sizes > 1e-12 * max(sizes[0], 1.0)]
@@ -120,7 +128,7 @@ class SpikeTokens(Sampled[SpikeBatch]):
     @property
     def rank(self) -> int:
         """The dimension the spikes span."""
-        return len(self._axes)
+        return len(self._spike_axes)
 
     @cached_property
     def bias(self) -> np.ndarray:
@@ -161,7 +169,7 @@ class SpikeTokens(Sampled[SpikeBatch]):
     def teacher_gram(self) -> np.ndarray:
         """(2H, 2H) inner products of the teachers."""
         gram = self.teachers @ self.teachers.T
-        return np.where(np.abs(gram) > ORTHOGONAL, gram, 0.0)
+        return np.where(np.abs(gram) > ORTHOGONAL_COSINE, gram, 0.0)
 
     def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
         """n sequences as far as the vectors of `gram` see them (tasks/base.py);
@@ -193,15 +201,15 @@ class SpikeTokens(Sampled[SpikeBatch]):
     def posterior_variance(self, tokens: np.ndarray) -> np.ndarray:
         """Var(Y | X) without the label noise, (n,), exact."""
         return np.concatenate(
-            [_variance(p, w) for p, w in self._infer(tokens, "posterior_variance")]
+            [_posterior_variance(p, w) for p, w in self._infer(tokens, "posterior_variance")]
         )
 
     def _infer(
         self, tokens: np.ndarray, method: str
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Posterior and outputs x_l.v_h, both (block, H, L)."""
-        x, _ = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)
-        block = max(1, BLOCK // (self.length * self.dim))
+        x, _ = check.tokens_array(tokens, f"SpikeMixture.{method}", self.length, self.dim)
+        block = max(1, BLOCK_NUMBERS // (self.length * self.dim))
         for i in range(0, len(x), block):
             part = x[i : i + block].astype(np.float64)
             squares = np.einsum("nld,nld->nl", part, part)
@@ -213,6 +221,6 @@ class SpikeTokens(Sampled[SpikeBatch]):
             yield softmax(logits, axis=(1, 2)), np.einsum("nld,hd->nhl", part, self.outputs)
 
 
-def _variance(p: np.ndarray, w: np.ndarray) -> np.ndarray:
+def _posterior_variance(p: np.ndarray, w: np.ndarray) -> np.ndarray:
     mean = (p * w).sum((1, 2), keepdims=True)
     return (p * (w - mean) ** 2).sum((1, 2))

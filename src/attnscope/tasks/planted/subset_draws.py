@@ -16,7 +16,7 @@ adds nothing: a stratum per size, weighted by the exact P(m), leaves no rare siz
 per stratum follow the spread that a first round of draws, which is then thrown away, finds in it.
 
 In a stratum the integrand is small unless another set explains the tokens: k tokens of S too many
-(down), k too few (up), or one exchanged (swap). A share MIXED of the draws takes the tokens of such
+(down), k too few (up), or one exchanged (swap). A share TILTED_SHARE of the draws takes the tokens of such
 a move from p1^y p0^{1-y}/Z(y),
 
     normal, precision a = y/gam^2 + 1 - y, mean y s k*/(gam^2 a),
@@ -26,7 +26,7 @@ With z the tilt away from the truth (y = 1 - z for tokens in S, else z) and S' =
 tokens, S' is likelier than S with probability at most e^{z log(c_m'/c_m) + k log Z} for every z
 (Chernoff); tokens tilted by the minimiser z* (1/2 in a swap) have even odds on average. The size m'
 with the largest bound times the number of ways is the one that is moved to, and the moves share the
-draws by their bounds. Draws are weighted by true over mixed density, at most 1/(1 - MIXED). Terms
+draws by their bounds. Draws are weighted by true over mixed density, at most 1/(1 - TILTED_SHARE). Terms
 are bounded but skewed where few draws come near even odds: the standard error is widened by what
 the skewness of the mean adds at five of them (Johnson's expansion), and for its degrees of freedom.
 """
@@ -47,20 +47,22 @@ from attnscope.numerics.subsets import (
     log_symmetric,
 )
 from attnscope.tasks.planted.pair import curvature
+from attnscope.tasks.planted.subset_tokens import BLOCK_LOG_PROBS
 
 __all__ = ["SubsetTask", "sampled_risk"]
 
 Array = np.ndarray
 
-MIXED = 0.75  # share of tilted draws: no weight exceeds 1/(1 - MIXED)
-LEAST = 0.1  # share of the likeliest move's draws that any other move gets at least
+TILTED_SHARE = 0.75  # share of tilted draws: no weight exceeds 1/(1 - TILTED_SHARE)
+LEAST_MOVE_SHARE = (
+    0.1  # share of the likeliest move's draws that any other move gets at least
+)
 # Johnson: t is exceeded as t + skewness (1 + 2 t^2)/6 would be; at t = 5, relative
-SKEWED = (1 + 2 * 5**2) / 6 / 5
-FIRST = 0.2  # share of the draws that only decide how many draws each size gets
+SKEWNESS_FACTOR = (1 + 2 * 5**2) / 6 / 5
+FIRST_ROUND_SHARE = 0.2  # share of the draws that only decide how many draws each size gets
 # draws of every possible size: three degrees of freedom, which the error is widened for
-FEWEST = 4
-BLOCK = 1 << 19  # log-probabilities of one forward table held at a time
-GRID = np.linspace(0.0, 1.0, 65)  # tilts tried for z*: a nearby one serves as well
+FEWEST_STRATUM_DRAWS = 4
+TILT_GRID = np.linspace(0.0, 1.0, 65)  # tilts tried for z*: a nearby one serves as well
 
 
 class SubsetTask(NamedTuple):
@@ -115,18 +117,21 @@ def sampled_risk(task: SubsetTask, samples: int, seed: int) -> SampledLog:
     """log of E sum_l w_l^2 Var(h_m 1{l in S} | X), and its relative standard error."""
     # terms below the smallest float do not matter; a sum of them is checked
     with np.errstate(all="ignore"):
-        return _stratified(task, samples, seed)
+        return _stratified_risk(task, samples, seed)
 
 
-def _stratified(task: SubsetTask, samples: int, seed: int) -> SampledLog:
+def _stratified_risk(task: SubsetTask, samples: int, seed: int) -> SampledLog:
     rng = np.random.default_rng([seed, 4])
-    strata = _strata(task, samples)
-    moves = _moves(task)
-    first = np.full(len(strata), max(FEWEST, int(FIRST * samples) // len(strata)))
+    strata = _size_strata(task, samples)
+    moves = _moves_by_size(task)
+    first = np.full(
+        len(strata),
+        max(FEWEST_STRATUM_DRAWS, int(FIRST_ROUND_SHARE * samples) // len(strata)),
+    )
     tried = _drawn_logs(task, moves, strata, first, rng)
     spread = np.array([logsumexp(2 * logs) - math.log(logs.size) for logs in tried]) / 2
     found = _drawn_logs(
-        task, moves, strata, _allotted(spread, samples - int(first.sum())), rng
+        task, moves, strata, _draws_per_stratum(spread, samples - int(first.sum())), rng
     )
     top = max(float(logs.max()) for logs in found)
     if not top > -math.inf:
@@ -142,11 +147,11 @@ def _stratified(task: SubsetTask, samples: int, seed: int) -> SampledLog:
     freedom = max(1, math.floor(1 / float(share.sum())))
     thirds = [float(((part - part.mean()) ** 3).sum()) / part.size**3 for part in parts]
     skewness = max(sum(thirds), 0.0) / total**1.5
-    error = math.sqrt(total) / mean * (1 + SKEWED * skewness)
+    error = math.sqrt(total) / mean * (1 + SKEWNESS_FACTOR * skewness)
     return SampledLog(top + math.log(mean), widened(error, freedom + 1))
 
 
-def _strata(task: SubsetTask, samples: int) -> list[Stratum]:
+def _size_strata(task: SubsetTask, samples: int) -> list[Stratum]:
     """One for every possible size; where draws do not suffice for that,
     sizes of like shares of the null risk together.
     """
@@ -156,19 +161,21 @@ def _strata(task: SubsetTask, samples: int) -> list[Stratum]:
     )
     order = np.argsort(-log_share, kind="stable")
     out = []
-    for part in np.array_split(order, min(sizes.size, max(1, samples // (4 * FEWEST)))):
+    for part in np.array_split(
+        order, min(sizes.size, max(1, samples // (4 * FEWEST_STRATUM_DRAWS)))
+    ):
         probs = np.exp(log_share[part] - log_share[part].max())
         out.append(Stratum(sizes[part], probs / probs.sum()))
     return out
 
 
-def _allotted(log_spread: Array, samples: int) -> Array:
-    """Draws per stratum: half by their spreads, half alike, at least FEWEST."""
+def _draws_per_stratum(log_spread: Array, samples: int) -> Array:
+    """Draws per stratum: half by their spreads, half alike, at least FEWEST_STRATUM_DRAWS."""
     top = float(log_spread.max())
     even = np.full(log_spread.size, 1 / log_spread.size)
     by_spread = np.exp(log_spread - top) if top > -math.inf else even
     share = (by_spread / by_spread.sum() + even) / 2
-    return np.maximum(np.floor(share * samples).astype(int), FEWEST)
+    return np.maximum(np.floor(share * samples).astype(int), FEWEST_STRATUM_DRAWS)
 
 
 def _drawn_logs(
@@ -185,7 +192,7 @@ def _drawn_logs(
     ]
     sizes = np.concatenate([s.sizes[i] for s, i in zip(strata, chosen, strict=True)])
     drawn = np.concatenate([s.probs[i] for s, i in zip(strata, chosen, strict=True)])
-    rows = max(1, BLOCK // (task.length * (int(task.sizes[-1]) + 1)))
+    rows = max(1, BLOCK_LOG_PROBS // (task.length * (int(task.sizes[-1]) + 1)))
     blocks = [
         _log_terms(task, moves, sizes[i : i + rows], rng) for i in range(0, sizes.size, rows)
     ]
@@ -201,7 +208,7 @@ def _log_terms(
     """
     # tokens are exchangeable: S = {0 .. m-1}
     informative = np.arange(task.length) < sizes[:, None]
-    log_ratios, w2 = _drawn(task, _shares(moves, sizes, informative, rng), rng)
+    log_ratios, w2 = _draw_tokens(task, _token_exponents(moves, sizes, informative, rng), rng)
     with np.errstate(divide="ignore"):
         terms = np.where(informative, np.log(w2) + _log_missed(task, log_ratios), -np.inf)
     return logsumexp(terms, axis=1) - _log_mixture(
@@ -209,7 +216,7 @@ def _log_terms(
     )
 
 
-def _drawn(task: SubsetTask, y: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+def _draw_tokens(task: SubsetTask, y: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """(log r, w^2), (n, L) each, of tokens from p1^y p0^{1-y};
     w^2 by its mean where r does not depend on it.
     """
@@ -243,7 +250,7 @@ def _log_missed(task: SubsetTask, log_ratios: Array) -> Array:
 # -- moves -----------------------------------------------------------------------------------------
 
 
-def _moves(task: SubsetTask) -> Moves:
+def _moves_by_size(task: SubsetTask) -> Moves:
     """Down, swap and up for every size."""
     L = task.length
     possible = np.flatnonzero(task.count_probs)
@@ -259,23 +266,28 @@ def _moves(task: SubsetTask) -> Moves:
         lower = possible[possible < m]
         upper = possible[possible > m]
         if lower.size:
-            size, tilt[m, 0], bound[m, 0] = _likeliest(task, int(m), lower)
+            size, tilt[m, 0], bound[m, 0] = _likeliest_size(task, int(m), lower)
             inside[m, 0] = m - size
         # else a larger set that contains S makes no mistake in it
         if upper.size and task.varying:
-            size, tilt[m, 2], bound[m, 2] = _likeliest(task, int(m), upper)
+            size, tilt[m, 2], bound[m, 2] = _likeliest_size(task, int(m), upper)
             outside[m, 2] = size - m
     top = bound.max(axis=1, keepdims=True)
     some = np.isfinite(bound)
     share = np.where(
-        some, np.maximum(np.exp(bound - np.where(np.isfinite(top), top, 0.0)), LEAST), 0.0
+        some,
+        np.maximum(np.exp(bound - np.where(np.isfinite(top), top, 0.0)), LEAST_MOVE_SHARE),
+        0.0,
     )
     return Moves(
-        inside, outside, tilt, share / np.maximum(share.sum(axis=1, keepdims=True), LEAST)
+        inside,
+        outside,
+        tilt,
+        share / np.maximum(share.sum(axis=1, keepdims=True), LEAST_MOVE_SHARE),
     )
 
 
-def _likeliest(task: SubsetTask, m: int, others: Array) -> tuple[int, float, float]:
+def _likeliest_size(task: SubsetTask, m: int, others: Array) -> tuple[int, float, float]:
     """The size that m is taken for most often, the tilt at which that happens,
     and the log of its bound.
     """
@@ -283,18 +295,18 @@ def _likeliest(task: SubsetTask, m: int, others: Array) -> tuple[int, float, flo
     among = m if others[0] < m else task.length - m
     log_prior = log_subset_prior(task.count_probs, task.length)
     odds = log_prior[others] - log_prior[m]
-    overlap = task.log_overlap(1 - GRID if others[0] < m else GRID)
-    bounds = GRID * odds[:, None] + k[:, None] * overlap
+    overlap = task.log_overlap(1 - TILT_GRID if others[0] < m else TILT_GRID)
+    bounds = TILT_GRID * odds[:, None] + k[:, None] * overlap
     ways = gammaln(among + 1) - gammaln(k + 1) - gammaln(among - k + 1)
     best = int(np.argmax(bounds.min(axis=1) + ways))
     return (
         int(others[best]),
-        float(GRID[bounds[best].argmin()]),
+        float(TILT_GRID[bounds[best].argmin()]),
         float(bounds[best].min() + ways[best]),
     )
 
 
-def _shares(
+def _token_exponents(
     moves: Moves, sizes: Array, informative: Array, rng: np.random.Generator
 ) -> Array:
     """(n, L) the exponent y of p1 in the law of every token:
@@ -308,7 +320,7 @@ def _shares(
         .sum(axis=1)
         .clip(max=share.shape[1] - 1)
     )
-    mixed = (rng.random(n) < MIXED) & (share[rows, chosen] > 0)
+    mixed = (rng.random(n) < TILTED_SHARE) & (share[rows, chosen] > 0)
     inside = moves.inside[sizes, chosen][:, None]
     outside = moves.outside[sizes, chosen][:, None]
     z = moves.tilt[sizes, chosen][:, None]
@@ -338,7 +350,7 @@ def _log_mixture(
         with np.errstate(divide="ignore"):  # a share of 0
             logs.append(both + np.log(moves.share[sizes, slot]))
     average = np.where(moves.share[sizes].any(axis=1), logsumexp(logs, axis=0), 0.0)
-    return np.logaddexp(math.log(1 - MIXED), math.log(MIXED) + average)
+    return np.logaddexp(math.log(1 - TILTED_SHARE), math.log(TILTED_SHARE) + average)
 
 
 def _log_choice(tilt: Array, k: Array, among: Array) -> Array:

@@ -19,11 +19,10 @@ from attnscope.numerics.subsets import log_inclusion, log_subset_prior, log_weig
 from attnscope.tasks.base import Projections, gaussian_fields
 from attnscope.tasks.planted.pair import Pair
 
-__all__ = ["NAME", "MultiBatch", "SubsetTokens"]
+__all__ = ["BLOCK_LOG_PROBS", "MultiBatch", "SubsetTokens"]
 
-NAME = "MultiLocation"
-WEIGHTS = ("equal", "sum", "dirichlet")
-BLOCK = 1 << 19  # log-probabilities of one forward table held at a time
+WEIGHT_KINDS = ("equal", "sum", "dirichlet")
+BLOCK_LOG_PROBS = 1 << 19  # log-probabilities of one forward table held at a time
 
 
 class MultiBatch(NamedTuple):
@@ -66,27 +65,36 @@ class SubsetTokens(Pair[MultiBatch]):
     ) -> None:
         super().__init__(dim, length, gamma, noise, signal, key, value, seed)
         self._refuse_oblique()
-        if not isinstance(weights, str) or weights not in WEIGHTS:
-            raise bad("weights", NAME, f"one of {WEIGHTS}", weights)
+        if not isinstance(weights, str) or weights not in WEIGHT_KINDS:
+            raise bad("weights", "MultiLocation", f"one of {WEIGHT_KINDS}", weights)
         self.weights = str(weights)
-        self.concentration = check.real(concentration, "concentration", NAME, 1e-6, 1e6)
+        self.concentration = check.real(
+            concentration, "concentration", "MultiLocation", 1e-6, 1e6
+        )
         self.relevant = relevant
         self.inclusion: float | None = None  # q, where tokens are informative independently
-        self.count_probs = self._counts(relevant)  # (L+1,)
+        self.count_probs = self._checked_count_probs(relevant)  # (L+1,)
 
-    def _counts(self, relevant: object) -> np.ndarray:
+    def _checked_count_probs(self, relevant: object) -> np.ndarray:
         from scipy.stats import binom  # imported late: half a second
 
         if isinstance(relevant, (float, np.floating)):
             must = "a whole number, a probability in (0, 1) or count probabilities"
             if not 0 < relevant < 1:
-                raise bad("relevant", NAME, must, relevant, "relevant=2 or relevant=0.2")
+                raise bad(
+                    "relevant", "MultiLocation", must, relevant, "relevant=2 or relevant=0.2"
+                )
             self.inclusion = float(relevant)
             return binom.pmf(np.arange(self.length + 1), self.length, self.inclusion)
         if isinstance(relevant, (list, tuple, np.ndarray)):
-            return check.probabilities(relevant, "relevant", NAME, self.length + 1)
+            return check.probabilities(relevant, "relevant", "MultiLocation", self.length + 1)
         m = check.integer(
-            relevant, "relevant", NAME, 1, self.length, hint="relevant=2 or relevant=0.2"
+            relevant,
+            "relevant",
+            "MultiLocation",
+            1,
+            self.length,
+            hint="relevant=2 or relevant=0.2",
         )
         return (np.arange(self.length + 1) == m).astype(float)
 
@@ -96,7 +104,7 @@ class SubsetTokens(Pair[MultiBatch]):
             f"weights={self.weights!r}"
         )
         return (
-            f"{NAME}({numbers}, gamma={self.gamma:g}, noise={self.noise:g}, "
+            f"MultiLocation({numbers}, gamma={self.gamma:g}, noise={self.noise:g}, "
             f"signal={self.signal:g}, seed={self.seed})"
         )
 
@@ -126,7 +134,7 @@ class SubsetTokens(Pair[MultiBatch]):
 
     def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
         """n sequences as far as the vectors of `gram` see them (tasks/base.py)."""
-        relevant = self._subsets(n, rng)
+        relevant = self._draw_subsets(n, rng)
         weights = self.draw_weights(relevant, rng)
         means = np.zeros((n, self.length, 2))
         means[relevant, 0] = self.signal
@@ -136,7 +144,7 @@ class SubsetTokens(Pair[MultiBatch]):
             fields, np.sum(weights * fields[:, :, -1], axis=1), relevant, scales
         )
 
-    def _subsets(self, n: int, rng: np.random.Generator) -> np.ndarray:
+    def _draw_subsets(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """(n, L) bool: which tokens are informative."""
         return (
             rng.random((n, self.length)).argsort(axis=1).argsort(axis=1)
@@ -144,7 +152,7 @@ class SubsetTokens(Pair[MultiBatch]):
         )
 
     def _draw(self, n: int, rng: np.random.Generator, dtype: np.dtype) -> MultiBatch:
-        relevant = self._subsets(n, rng)
+        relevant = self._draw_subsets(n, rng)
         weights = self.draw_weights(relevant, rng)
         target = self.noise * rng.standard_normal(n)
         tokens = np.empty((n, self.length, self.dim), dtype)
@@ -192,21 +200,22 @@ class SubsetTokens(Pair[MultiBatch]):
         return self._infer(tokens, "bayes_predict")[1]
 
     def _infer(self, tokens: np.ndarray, method: str) -> tuple[np.ndarray, np.ndarray]:
-        x, _ = check.tokens_array(tokens, f"{NAME}.{method}", self.length, self.dim)
+        x, _ = check.tokens_array(tokens, f"MultiLocation.{method}", self.length, self.dim)
         inside = np.empty(x.shape[:2])
         mean = np.empty(len(x))
         for rows, scores, values in self._score_blocks(x, quadratic=True):
-            for i in range(0, len(scores), self._rows()):
-                log_ratios = self._log_constant() + scores[i : i + self._rows()]
+            for i in range(0, len(scores), self._block_rows()):
+                log_ratios = self._log_constant() + scores[i : i + self._block_rows()]
                 at = slice(rows.start + i, rows.start + i + len(log_ratios))
-                inside[at] = self._inside(log_ratios)
+                inside[at] = self._inclusion(log_ratios)
                 mean[at] = np.sum(
-                    self._attention(log_ratios, inside[at]) * values[i : i + self._rows()],
+                    self._mean_weights(log_ratios, inside[at])
+                    * values[i : i + self._block_rows()],
                     axis=1,
                 )
         return inside, mean
 
-    def _inside(self, log_ratios: np.ndarray) -> np.ndarray:
+    def _inclusion(self, log_ratios: np.ndarray) -> np.ndarray:
         """P(l in S | X), (n, L); a sigmoid of the token alone where tokens are independent,
         else by the subset recursion.
         """
@@ -214,7 +223,7 @@ class SubsetTokens(Pair[MultiBatch]):
             return expit(log_ratios + logit(self.inclusion))
         return np.exp(log_inclusion(log_ratios, self._log_prior())[0])
 
-    def _attention(self, log_ratios: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    def _mean_weights(self, log_ratios: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """E[D_l 1{l in S} | X], (n, L)."""
         h = self._constant_weight()
         if h is not None:
@@ -233,8 +242,10 @@ class SubsetTokens(Pair[MultiBatch]):
     def _log_prior(self) -> np.ndarray:
         return log_subset_prior(self.count_probs, self.length)
 
-    def _rows(self) -> int:
+    def _block_rows(self) -> int:
         """Sequences per block of the subset recursion."""
         return max(
-            1, BLOCK // (self.length * (int(np.flatnonzero(self.count_probs)[-1]) + 1))
+            1,
+            BLOCK_LOG_PROBS
+            // (self.length * (int(np.flatnonzero(self.count_probs)[-1]) + 1)),
         )
