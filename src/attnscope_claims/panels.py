@@ -16,6 +16,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from attnscope.claims.claim import Comparison
+from attnscope.claims.compare import exact_count
 from attnscope.dynamics.experiments import EXPERIMENTS
 from attnscope.dynamics.train import train
 from attnscope.dynamics.trajectory import Trajectory
@@ -23,12 +24,11 @@ from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
 from attnscope.figures.outcomes import BANDS, OUTCOMES, by_outcome, paths_by_outcome
 from attnscope.predictors.attention import Erf
 from attnscope.theory.overlaps import Overlaps
+from attnscope_claims.drawing import level, panel
 
 __all__ = [
     "AXIS_BEGIN",
-    "COUNT",
     "EPS",
-    "EXACT_COUNT",
     "TWO_SHARES",
     "counted",
     "run_panels",
@@ -39,8 +39,6 @@ __all__ = [
 
 EPS = float(np.finfo(np.float64).eps)
 NUDGE = 1e-9  # far above rounding, far below where the paths bend
-COUNT = 0.5  # tolerance of an exact count
-EXACT_COUNT = "an exact count: half a run"
 TWO_SHARES = "5 standard errors of a difference of two shares; false alarm 6e-7"
 SMALLEST_DISTANCE = (
     1e-17  # a logarithmic axis ends here; distances of exactly 0 are drawn here
@@ -66,7 +64,7 @@ def run_panels(
     """
     ends = [float(run.step[0]), float(run.step[-1])]
     exact = tuple(
-        Line(ends, [y, y], words, OUTCOMES[name], dashed=True, thin=True)
+        level(ends, y, words, OUTCOMES[name], thin=True)
         for name, (words, y) in levels.items()
     )
     drawn = lambda values: by_outcome(run.step, values, run.outcome)
@@ -84,11 +82,11 @@ def run_panels(
         ),
         _off_the_manifold(run, off),
         *(_size(name, drawn(np.abs(overlaps[name]))) for name in names),
-        Panel(
+        panel(
             "paths",
             "kappa",
             "nu",
-            paths_by_outcome(run.overlaps.kappa, run.overlaps.nu, run.outcome),
+            *paths_by_outcome(run.overlaps.kappa, run.overlaps.nu, run.outcome),
             x_range=square,
             y_range=square,
         ),
@@ -102,7 +100,7 @@ def _size(name: str, marks: tuple[Mark, ...]) -> Panel:
     tops = [np.max(mark.high if isinstance(mark, Band) else mark.y) for mark in marks]
     top = float(max(tops))
     shown = (AXIS_BEGIN * top, 1.05 * top) if 0 < top < SMALL_OVERLAP else (AXIS_BEGIN, 1.05)
-    return Panel(f"|{name}|", "step", f"|{name}|", marks, y_range=shown)
+    return panel(f"|{name}|", "step", f"|{name}|", *marks, y_range=shown)
 
 
 def _off_the_manifold(run: Trajectory, off: Trajectory | None) -> Panel:
@@ -112,12 +110,12 @@ def _off_the_manifold(run: Trajectory, off: Trajectory | None) -> Panel:
     zero = bool((off.distance < SMALLEST_DISTANCE).any())
     distance = np.maximum(off.distance, SMALLEST_DISTANCE)
     shown = (float(distance.min()) / 1.3, float(distance.max()) * 1.3)
-    return Panel(
+    return panel(
         "off the manifold",
         "step",
         "distance" + (", 0 drawn as 1e-17" if zero else ""),
-        by_outcome(off.step, distance, outcome),
-        log_y=True,
+        *by_outcome(off.step, distance, outcome),
+        log="y",
         y_range=shown,
     )
 
@@ -171,9 +169,7 @@ def counted(
 ) -> Comparison:
     """How many runs ended at one of the named limits."""
     reached = int(np.isin(outcome, names).sum())
-    return Comparison(
-        what, predicted, reached, COUNT, why=EXACT_COUNT, key=key, scale=float(len(outcome))
-    )
+    return exact_count(what, predicted, reached, key=key, scale=float(len(outcome)))
 
 
 def settled(run: Trajectory) -> Comparison:

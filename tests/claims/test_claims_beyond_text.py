@@ -11,7 +11,8 @@ from helpers.tolerances import SOLVED
 
 from attnscope.claims.claim import Context
 from attnscope.claims.verdict import run_claim
-from attnscope.corpora import installed, minilm, sentences, stored
+from attnscope.corpora import installed, minilm, sentences
+from attnscope.corpora import stored_states as stored
 from attnscope.corpora.text import deciding_token
 from attnscope_claims.beyond import beyond_16_probing as probing
 from attnscope_claims.beyond import beyond_17_linear_structure as structure

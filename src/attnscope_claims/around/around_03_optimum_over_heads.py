@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import exact_count, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.estimators.linear_attention.fit import LinearAttentionFit, fit_linear_attention
@@ -137,21 +137,14 @@ def check(context: Context) -> Evidence:
             key="never-below",
         ),
     )
-    above = np.maximum(excess.min(axis=1)[:-1], 0)
     notes = (
         f"The unrestricted fit puts {2 * fit.theta[0, 0, DIM, 0]:.4f} on (q.k)v, alpha is "
         f"{2 * predicted[0, 0, DIM, 0]:.6f}. Whitened contexts are fitted to "
         f"{open_fit.optimum.value:.0e} and leave {open_fit.nullity} of {open_fit.features} "
         "directions open."
     )
-    lengths = tuple((f"L = {n}", x) for n, x in zip((4, 16, 64), closed))
-    heads = tuple((str(n), f"{100 * x:.2g} %") for n, x in zip(HEADS, above))
-    tables = (
-        Table("Excess in closed form", ("", "excess"), lengths, digits=6),
-        Table(f"Best of {RUNS} runs above the optimum", ("heads", "by"), heads),
-    )
     figure = _figure(drawn, fit, open_fit, excess)
-    return Evidence(comparisons, figure, notes, tables=tables)
+    return Evidence(comparisons, figure, notes)
 
 
 def closed_excess(length: float) -> float:

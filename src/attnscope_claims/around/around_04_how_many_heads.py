@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import exact_count, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.estimators.linear_attention.fewest_heads import completed, generic_heads
@@ -115,29 +115,6 @@ def check(context: Context) -> Evidence:
             by="counting parameters",
         ),
     )
-    table = Table(
-        "heads of a drawn layer with D outputs and D query coordinates",
-        (
-            "D",
-            "count",
-            "layers drawn",
-            "completed at the count",
-            "residual with one fewer",
-            "D^2",
-        ),
-        tuple(
-            (
-                str(dim),
-                count,
-                len(some),
-                sum(r < ZERO_RESIDUAL for r in residuals),
-                some[0].residual[0],
-                dim**2,
-            )
-            for (dim, some), count, residuals in zip(layers.items(), counts, at_count)
-        ),
-        digits=2,
-    )
     notes = (
         "Singular values of what data identify give D^2 heads even for a layer that has one; "
         "completing the part that symmetric moments do not see returns the teacher's count. With "
@@ -145,7 +122,7 @@ def check(context: Context) -> Evidence:
         f"Residuals with one head fewer than a teacher: "
         f"{', '.join(f'{below:.2f}' for _, _, below in taught[1:])}."
     )
-    return Evidence(comparisons, _figure(layers), notes, tables=(table,))
+    return Evidence(comparisons, _figure(layers), notes)
 
 
 def _layers(

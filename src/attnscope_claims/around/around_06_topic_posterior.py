@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import (
     BAND,
     mean_and_error,
@@ -122,30 +122,7 @@ def check(context: Context) -> Evidence:
         "The same-word part is the leak of kept words: without a ridge it tends to "
         f"{limit:.4f}, with one it dies like 1/N."
     )
-    rows: list[tuple[str | float, ...]] = [
-        (f"N = {length}, ridge {ridge:g}, {how}", *map(float, parts))
-        for (length, ridge, _), (_, exact, fit) in zip(MASKED_FITS, fits)
-        for how, parts in (
-            ("exact", exact),
-            ("fitted", fit.parts),
-            ("error", fit.parts_error),
-        )
-    ]
-    learnt = Table(
-        "values learnt from masked words",
-        ("", "same word", "same topic", "constant"),
-        tuple(rows),
-        digits=5,
-    )
-    columns = ("", *(f"N = {N}" for N in RISK_LENGTHS))
-    pairs = (("exact", closed), ("drawn", drawn[:, 0]), ("error", drawn[:, 1]))
-    risks = Table(
-        "squared error of the layer",
-        columns,
-        tuple((name, *map(float, values)) for name, values in pairs),
-        digits=6,
-    )
-    return Evidence(comparisons, _figure(drawn, fits), notes, tables=(risks, learnt))
+    return Evidence(comparisons, _figure(drawn, fits), notes)
 
 
 def _random_task(rng: np.random.Generator) -> TopicMixture:

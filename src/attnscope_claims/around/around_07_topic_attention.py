@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import gammaln
 from scipy.stats import binom
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import (
     BAND,
     mean_and_error,
@@ -140,13 +140,7 @@ def check(context: Context) -> Evidence:
         "Words of the same topic are attended more than the same word: the word itself sits in its "
         "own slot and is discounted."
     )
-    rows = tuple(
-        (f"c = {c}", b.same_word, b.same_topic, b.risk.value, b.uniform.value, b.bayes.value)
-        for c, b in zip(CORRECT_SHARES, best)
-    )
-    columns = ("", "same word", "same topic", "risk", "uniform attention", "Bayes")
-    table = Table("best scores and risks, N = 20", columns, rows, digits=6)
-    return Evidence(comparisons, _figure(best, drawn, fit), notes, tables=(table,))
+    return Evidence(comparisons, _figure(best, drawn, fit), notes)
 
 
 def _attention(counts: np.ndarray, same_word: float, same_topic: float) -> np.ndarray:

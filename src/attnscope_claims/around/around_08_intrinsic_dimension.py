@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from attnscope.claims.claim import Claim, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -174,19 +174,7 @@ def check(context: Context) -> Evidence:
         "The exponent is late: compare with the curve. The ambient dimension does not matter: the "
         "two samples with m = 2 have one prediction."
     )
-    dimensions = Table(
-        f"dimension of {TOKEN_COUNT} tokens",
-        ("tokens", "measured", "error"),
-        tuple((f"m = {m} in R^{D}", e.value, e.error) for (m, D), e in found.items()),
-    )
-    rows = tuple(
-        (f"m = {m}, beta = {beta:g}", _slope(m, beta, 1000), late, limit)
-        for (m, beta), late, limit in zip(SMOOTHNESS_SETTINGS, slopes, limits)
-    )
-    columns = ("", "from 10^3 to 10^4", "late (10^8 or 10^10)", "limit")
-    exponents = Table("local slopes of the curve", columns, rows, digits=4)
-    tables = (dimensions, exponents)
-    return Evidence(comparisons, _figure(spectra, seen), notes, tables=tables)
+    return Evidence(comparisons, _figure(spectra, seen), notes)
 
 
 def _curve(s: Spectrum, lengths: np.ndarray) -> np.ndarray:

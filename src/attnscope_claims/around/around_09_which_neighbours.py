@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -141,12 +141,8 @@ def check(context: Context) -> Evidence:
         + ", ".join(f"{named[m]} of {maps} ({m})" for m in MADE_BY)
         + ". Gains fall as the radius of the regression grows."
     )
-    columns = ("regression", *(f"neighbours' {m}" for m in MADE_BY))
-    rows = [(f"made by {m}, radius 1", *exact[m]) for m in MADE_BY]
-    rows += [(f"made by scores, radius {r}", *far[r]) for r in RADII[1:]]
-    table = Table("gains in R^2, exact", columns, tuple(rows), digits=4)
     figure = _figure(exact, seen, by_radius, slopes, tied)
-    return Evidence(comparisons, figure, notes, tables=(table,))
+    return Evidence(comparisons, figure, notes)
 
 
 def _context(x: np.ndarray, y: np.ndarray, radius: int = 1) -> SpatialContext:

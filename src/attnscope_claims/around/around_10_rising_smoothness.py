@@ -26,7 +26,7 @@ import math
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, mean_and_error, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Points
@@ -138,23 +138,13 @@ def check(context: Context) -> Evidence:
         "From d = 16 on nothing changes. The equivalent is off by less than a per cent; for "
         "several coordinates that part does not fall with L."
     )
-    rows: list[tuple[str | float, ...]] = [
-        (f"d = {d}", *map(float, rising[d])) for d in sorted(rising)
-    ]
-    rows.append(
-        (f"d = {EQUAL_DIMENSIONS[-1]}, all alike", *map(float, curse[EQUAL_DIMENSIONS[-1]]))
-    )
-    columns = ("", *(f"L = 10^{p}" for p in (2, 3, 4, 5)))
-    table = Table("excess error over trace", columns, tuple(rows), digits=3)
     shown = {
         d: (seen[d][0] / s.trace, seen[d][1] / s.trace)
         for d, s in spectra.items()
         if d in seen
     }
     drawn = (seen_alike[0] / worst_case.trace, seen_alike[1] / worst_case.trace)
-    return Evidence(
-        comparisons, _figure(spectra, shown, alike, drawn), notes, tables=(table,)
-    )
+    return Evidence(comparisons, _figure(spectra, shown, alike, drawn), notes)
 
 
 def _compare_curve(what: str, predicted: Curve, seen: Curve, key: str) -> Comparison:

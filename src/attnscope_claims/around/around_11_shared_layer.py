@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, mean_and_error, sampled, stated
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark
@@ -93,16 +93,7 @@ def check(context: Context) -> Evidence:
         "With n = 20 sequences own weights at N = 32 positions have no finite error: fewer "
         "sequences than unknowns."
     )
-    rows = [
-        (f"{how}, N = {N}, n = {n}", x, *map(float, row))
-        for how, sizes, exact_ones, drawn in (
-            ("shared", SHARED_SIZES, exact, shared),
-            ("own weights", OWN_SIZES, exact_own, own),
-        )
-        for (N, n), x, row in zip(sizes, exact_ones, drawn)
-    ]
-    table = Table("excess per position", ("layer", "exact", "drawn", "error"), tuple(rows), 5)
-    return Evidence(comparisons, _figure(shared, own), notes, tables=(table,))
+    return Evidence(comparisons, _figure(shared, own), notes)
 
 
 def _repeats(N: int, n: int) -> int:

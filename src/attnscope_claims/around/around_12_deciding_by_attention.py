@@ -19,8 +19,8 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import ndtri
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, Z, mean_and_error, sampled, worst
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.compare import BAND, Z, exact_count, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.predictors.operators.decisions import attention_decision
@@ -101,20 +101,13 @@ def check(context: Context) -> Evidence:
         *_mismatch(),
         _compare_squared_cost(context.pick(5000, 40_000), rng),
     )
-    rows: list[tuple[str | float, ...]] = [
-        (f"L = {L}, 1/h = {B:g}", *(float(x) for x in exact[L, B]))
-        for L in LENGTHS
-        for B in SHARPNESS
-    ]
-    columns = ("setting", *(f"class {c + 1}" for c in range(3)))
     notes = (
         f"Normal forecast {_normal_forecast_regret():.6f}, mean forecast {_mean_forecast():.1f} for ever; attention "
         "on right tokens alone passes the normal forecast at "
         f"{_crossing_length()} tokens. The second class is served best by a finite bandwidth."
     )
     figure = _figure(curves, drawn, mean, error)
-    table = Table("exact regret of a query of each class", columns, tuple(rows), digits=4)
-    return Evidence(comparisons, figure, notes, tables=(table,))
+    return Evidence(comparisons, figure, notes)
 
 
 def _order_statistic(n: int) -> float:
@@ -261,12 +254,10 @@ def _mismatch() -> tuple[Comparison, ...]:
             "half a printed digit; costs integrated to 1e-12",
             key="keeps",
         ),
-        Comparison(
+        exact_count(
             "right tokens from which on attention is better, as stated",
             PASSING_TOKENS,
             at,
-            0.5,
-            why="less than one: a count",
             key="passes",
         ),
         Comparison(

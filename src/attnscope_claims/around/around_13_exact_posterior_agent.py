@@ -16,8 +16,8 @@ from functools import cache
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, sampled, stated, worst
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.compare import BAND, exact_count, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope_claims.around import posterior_agents as agents
@@ -110,11 +110,6 @@ def check(context: Context) -> Evidence:
         ),
         *_corridors(runs, rng),
     )
-    rows = tuple(
-        (f"T = {T}", exact[NAMES[0]][T - 1], exact[NAMES[1]][T - 1], best[T][0])
-        for T in TIMES
-    )
-    table = Table("Bayesian regret, two Bernoulli arms", ("steps", *NAMES), rows, digits=7)
     rate = [np.log(exact[n][99] / exact[n][49]) / np.log(2) for n in NAMES[:2]]
     limits = [agents.worst_gap(sampling)[0] for sampling in (False, True)]
     notes = (
@@ -122,7 +117,7 @@ def check(context: Context) -> Evidence:
         f"posterior sampling. Exponent from 50 to 100 steps of two arms: {rate[0]:.2f} posterior "
         f"sampling, {rate[1]:.2f} greedy, which is on its way to 1: it can stay at the worse arm."
     )
-    return Evidence(comparisons, _figure(exact, best, seen), notes, tables=(table,))
+    return Evidence(comparisons, _figure(exact, best, seen), notes)
 
 
 def _unknown_arms(
@@ -291,16 +286,11 @@ def _around_threshold() -> list[Comparison]:
     stays = gap * T - CORRIDOR * (0.5 + gap) / 2
     regrets = {U: oracle - _planned_value(T, gap, U) for U in NEAR_THRESHOLD}
     linear = max((U for U, r in regrets.items() if abs(r - stays) < 1e-6), default=0)
-    count = "less than one: a count"
     known = float(np.floor(threshold(gap)))
     what = "longest plan with linear regret, T = 800"
     return [
-        Comparison(
-            f"{what}: m (1 + 2D)/(4D)", known, linear, 0.5, why=count, key="threshold"
-        ),
-        Comparison(
-            f"{what}, as stated", LONGEST_STUCK, linear, 0.5, why=count, key="longest"
-        ),
+        exact_count(f"{what}: m (1 + 2D)/(4D)", known, linear, key="threshold"),
+        exact_count(f"{what}, as stated", LONGEST_STUCK, linear, key="longest"),
         worst(
             "regret of the best plan over that of Bayes, less 1",
             0.0,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, exact_count, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Points
@@ -70,12 +70,10 @@ def check(context: Context) -> Evidence:
             EXACT_DIGITS,
             key="stated",
         ),
-        Comparison(
+        exact_count(
             "lengths at which the complexity falls, from 2 on",
             int(longer.sum()) - 1,
-            int(np.sum(np.diff(exact[longer]) < 0)),
-            0.5,
-            why="less than one: a count",
+            np.sum(np.diff(exact[longer]) < 0),
             key="falls",
         ),
         exact_count(
@@ -144,13 +142,6 @@ def check(context: Context) -> Evidence:
             key="pooling-sizes",
         ),
     )
-    rows = tuple(
-        (str(L), exact[i], mean[i], growing[i]) for i, L in enumerate(LENGTHS)
-    )  # fmt: skip
-    columns = ("length", "one head", "one head, sampled", "sum pooling")
-    table = Table(
-        f"sqrt(n) times the complexity, |q| <= {LARGEST_QUERY:g}", columns, rows, digits=4
-    )
     notes = (
         "It rises once, from L = 1 to 2, and then falls to tanh(Q) sqrt(2/pi) = "
         f"{head.limit(LARGEST_QUERY):.5f}: a long context averages the dependence on the data away. "
@@ -158,7 +149,7 @@ def check(context: Context) -> Evidence:
         f"{100 * float((more / ends).max()):.1f} %."
     )
     figure = _figure(exact, ends, (mean, error), (pooled_mean, pooled_error))
-    return Evidence(comparisons, figure, notes, tables=(table,))
+    return Evidence(comparisons, figure, notes)
 
 
 def _inside_gain(L: int, draws: int, rng: np.random.Generator) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import mean_and_error, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark
@@ -123,10 +123,7 @@ def check(context: Context) -> Evidence:
         f"At L = 10, nu = 20 the Bayes risk is {bayes[2, 4]:.5f}, that of the best linear attention "
         f"{linear_optimum(spiked[2][4]).risk.value:.4f}."
     )
-    rows = (("Bayes", bayes[1, 2]), *((f"softmax at {g:g}", x) for g, x in zip(GAINS, off)))
-    title = "Softmax at multiples of the right temperature, L = 3, nu = 5"
-    table = Table(title, ("", "risk"), rows, digits=4)
-    return Evidence(comparisons, _figure(drawn, max_drawn), notes, tables=(table,))
+    return Evidence(comparisons, _figure(drawn, max_drawn), notes)
 
 
 def _spiked_lambda(task: SingleLocation) -> float:

@@ -25,7 +25,7 @@ import math
 import numpy as np
 from scipy.optimize import minimize
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Points
@@ -138,20 +138,7 @@ def check(context: Context) -> Evidence:
         f"The factor nu^(-1/2) alone would add {root:+.4f} to a slope. The threshold, beyond which "
         "the risk falls, is nu = 2 log L."
     )
-    rows = tuple((r, b, a, a - b) for a, b, r in zip(slopes, exponents, RATES))
-    columns = ("r", "E(r)", "slope", "slope less E(r)")
-    tables = (
-        Table(f"Slopes of log risk between nu = {base:g} and {2 * base:g}", columns, rows),
-        Table(
-            "Bayes risk at nu = 2 log L",
-            ("L", "risk"),
-            tuple(
-                (f"{x:g}", spiked_bayes_risk(2 * math.log(x), x).value)
-                for x in (10, 1e3, 1e6, 1e12)
-            ),
-        ),
-    )
-    return Evidence(comparisons, _figure(), notes, tables=tables)
+    return Evidence(comparisons, _figure(), notes)
 
 
 def _over_leading(length: int, nu: float) -> float:

@@ -25,7 +25,7 @@ import math
 import numpy as np
 from scipy.optimize import minimize
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, stated
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -157,15 +157,7 @@ def check(context: Context) -> Evidence:
         [math.exp(optimal_sigma_log_excess(1.0, BASE.signal, L)[0]) for L in task.lengths]
     )
     notes = f"The best activation would have {adapted:.4f} if it were told the length."
-    rows = (
-        ("softmax (Bayes)", averaged["softmax"], BASE.bayes_risk().value),
-        *((n, x, x) for n, x in (("best activation", best), ("erf", erf.value))),
-        ("best linear", linear.risk.value, linear.risk.value),
-    )
-    lengths = " and ".join(map(str, task.lengths))
-    columns = ("", f"lengths {lengths}", f"length {MEAN}")
-    table = Table(f"Risks at nu = {NU:g}", columns, rows, digits=4)
-    return Evidence(comparisons, _figure(drawn), notes, tables=(table,))
+    return Evidence(comparisons, _figure(drawn), notes)
 
 
 def _softmax() -> Softmax:

@@ -23,7 +23,7 @@ import itertools
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import (
     BAND,
     STANDARD_ERRORS,
@@ -160,20 +160,7 @@ def check(context: Context) -> Evidence:
         ),
     )
     notes = "The best inverse temperature lam of a softmax head lies far below s, and falls as s grows."
-    columns = (
-        "s",
-        "Bayes",
-        "best softmax",
-        "its lam",
-        "softmax, lam = s",
-        "sigmoid(l + log(m/(L-m)))",
-    )
-    told = tuple(
-        (s, x, r, lam, head_risk(t, Softmax(s)).value, _sigmoid(t))
-        for s, x, (lam, r), t in zip(SIGNALS, value, heads, tasks)
-    )
-    table = Table(f"Risks, m = {INFORMATIVE_TOKENS}, L = {LENGTH}", columns, told)
-    return Evidence(comparisons, _figure(by_bayes, by_head), notes, tables=(table,))
+    return Evidence(comparisons, _figure(by_bayes, by_head), notes)
 
 
 def _task(s: float, m: int = INFORMATIVE_TOKENS) -> MultiLocation:

@@ -25,7 +25,7 @@ import math
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import mean_and_error, sampled, stated
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark
@@ -76,17 +76,17 @@ def check(context: Context) -> Evidence:
             np.hypot(error, drawn[..., 0, 1]),
             key="bayes",
         ),
-        sampled("softmax head: 12 settings", head, drawn[..., 1], key="softmax"),
+        sampled("softmax head: 12 settings", head, drawn[..., 1, :], key="softmax"),
         sampled(
             "slope of the label on the predictor of equal weights: 12 settings",
             1.0,
-            slope[..., 0],
+            slope[..., 0, :],
             key="slope",
         ),
         sampled(
             "slope of what it leaves on its difference from the softmax head: 12 settings",
             0.0,
-            slope[..., 1],
+            slope[..., 1, :],
             scale=1.0,
             key="rest",
         ),
@@ -124,12 +124,7 @@ def check(context: Context) -> Evidence:
         ),
     )
     notes = f"The best inverse temperature of softmax is {lams[0]:.3f} for every a."
-    rows = (
-        *((f"{a:g}", x) for x, a in zip(predicted[0], CONCENTRATIONS)),
-        ("equal weights", bayes[0].value),
-    )
-    table = Table(f"Bayes risk, m = 2, s = {SIGNAL:g}", ("a", "risk"), rows)
-    return Evidence(comparisons, _figure(bayes, softmax, drawn), notes, tables=(table,))
+    return Evidence(comparisons, _figure(bayes, softmax, drawn), notes)
 
 
 def _task(m: int, a: float | None = None) -> MultiLocation:

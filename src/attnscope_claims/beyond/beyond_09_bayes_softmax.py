@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import (
     BAND,
     exact_count,
@@ -154,16 +154,12 @@ def check(context: Context) -> Evidence:
         ),
         _with_gamma(measure, context.seed),
     )
-    errors = [row[kind][1] for row in table.values() for kind in KINDS]
     notes = (
         "With |mu|^2 = 16, 6 and P = .3, .7 the joint softmax "
         f"without bias and prior has {table['unequal']['no bias'][0]:.3f} instead of "
         f"{exact['unequal'].value:.4f}."
     )
-    rows = tuple((name, *(table[name][k][0] for k in KINDS)) for name in SETTINGS)
-    title = f"Risks (predicting the mean: 1; standard errors {max(errors):.4f} or less)"
-    risks = Table(title, ("spikes", *KINDS), rows)
-    return Evidence(comparisons, _figure(table), notes, tables=(risks,))
+    return Evidence(comparisons, _figure(table), notes)
 
 
 @cache

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -164,10 +164,8 @@ def check(context: Context) -> Evidence:
         f"One data set of alpha = 5 in R^{VECTOR_DIM}: summed tokens err {learnt[-1, 0, 1]:.3f}, the "
         f"logsumexp {learnt[-1, 1, 1]:.4f}; with the direction known {linear:.3f} and {best:.4f}."
     )
-    rows = tuple((f"{a:g}", *pair) for a, pair in zip(ALPHAS, exact))
-    table = Table("Predicted cosines", ("alpha", "value", "query"), rows, digits=4)
     figure = _figure(cosines, vectors, learnt)
-    return Evidence(comparisons, figure, notes, tables=(table,))
+    return Evidence(comparisons, figure, notes)
 
 
 def _task(dim: int) -> SparseTokenClassification:

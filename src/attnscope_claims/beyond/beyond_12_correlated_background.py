@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import mean_and_error, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line
@@ -136,22 +136,11 @@ def check(context: Context) -> Evidence:
             why=FLAT_WHY,
         ),
     )
-    row = lambda name, i: tuple(exact[name][i, :, 1])
     notes = (
         f"A quarter of the mean along k* helps a little ({nearby:.4f}): an odd erf is not the best "
         "activation. With a variance along k* there is nothing to gain."
     )
-    rows = (
-        ("isotropic", *row("mean along v*", 0)),
-        ("mean v*", *row("mean along v*", 2)),
-        ("mean k*", *row("mean along k*", 2)),
-        ("correlation 0.6", *row("correlation of k* and v*", 2)),
-        ("variance 9 along (k* + e)/sqrt 2", *row("variance along (k* + e)/sqrt 2", 2)),
-        ("variance 5 along k*", *along_key),
-    )
-    columns = ("background", "plain", "with intercept", "whitened")
-    table = Table(f"Risks at d = {DIM}, L = {LENGTH}", columns, rows, digits=4)
-    return Evidence(comparisons, _figure(exact, drawn), notes, tables=(table,))
+    return Evidence(comparisons, _figure(exact, drawn), notes)
 
 
 def _task(name: str, x: float) -> CorrelatedBackground:

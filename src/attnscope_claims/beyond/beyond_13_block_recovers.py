@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, exact_count, mean_and_error, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.networks.blocks import BlockHistory, cosine, train_block
@@ -168,12 +168,8 @@ def check(context: Context) -> Evidence:
         "concentrates: share of its largest singular value, squared, "
         f"{np.median(share[:, 0]):.2f} -> {np.median(share[:, -1]):.2f}."
     )
-    blocks = zip(excess, trained[1].excess[:, -1], ends[0].key, ends[0].value)
-    rows = tuple((f"run {i + 1}", *row) for i, row in enumerate(blocks))
-    columns = ("", "excess, one head", "excess, two heads", "key cosine", "value cosine")
-    table = Table(f"Blocks after {steps} steps (cosines: one head)", columns, rows)
     figure = _figure(trained, floor.excess, ceiling)
-    return Evidence(comparisons, figure, notes, tables=(table,))
+    return Evidence(comparisons, figure, notes)
 
 
 def _train_blocks(heads: int, steps: int, runs: int, seed: int) -> BlockHistory:

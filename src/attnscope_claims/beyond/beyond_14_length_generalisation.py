@@ -28,8 +28,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, Z, sampled, worst
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.compare import BAND, Z, exact_count, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.networks.blocks import BlockHistory, simplified_risk, train_block
 from attnscope.dynamics.networks.length_curves import at_length
@@ -176,26 +176,14 @@ def check(context: Context) -> Evidence:
             key="logits",
         ),
     )
-    bayes = (at_length(t, 4096).bayes_risk().excess for t in (STRONG_TASK, WEAK_TASK))
-    told = [
-        (
-            f"simplified, s = {task.signal:g}",
-            *(float(np.median(exact[name, hot][:, -1])) for hot in (False, True)),
-            *(f"{b:.3f}", f"{y:.4f}"),
-        )
-        for name, task, b, y in zip(("strong", "weak"), (STRONG_TASK, WEAK_TASK), best, bayes)
-    ]
     ours = found["block", False].excess.mean(axis=0), found["block", True].excess.mean(axis=0)
     notes = (
         f"The blocks had {ours[0][0]:.4f} at 16 tokens; at 4096 their mean weight on the "
         f"informative token is {weights[False][:, -1].mean():.3f} at a fixed temperature and "
         f"{weights[True][:, -1].mean():.3f} with log L."
     )
-    last = ("block, s = 5.5", ours[0][-1], ours[1][-1], "", "")
-    columns = ("trained at 16 tokens", "fixed", "with log L", "best temperature", "Bayes")
-    table = Table("Excess at L = 4096 (predicting the mean: 0.5)", columns, (*told, last))
     figure = _figure(strong, weak, blocks, found)
-    return Evidence(comparisons, figure, notes, tables=(table,))
+    return Evidence(comparisons, figure, notes)
 
 
 def _train_model(name: str, steps: int, runs: int, seed: int) -> BlockHistory:
@@ -282,7 +270,7 @@ def _repairs(found: dict[tuple[str, bool], Curves], best: float) -> tuple[Compar
     why = "an exact count; repaired: half of what 4096 tokens cost is won back"
     won = lambda left, lost: int(np.sum(left <= (1 - REPAIRED_SHARE) * lost))
     return tuple(
-        Comparison(what, p, won(*pair), 0.5, why=why, key=key, scale=n)
+        exact_count(what, p, won(*pair), key=key, why=why, scale=n)
         for key, what, p, *pair in rows
     )
 

@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, exact_count, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.networks.blocks import BlockHistory, simplified_risk, train_block
@@ -170,24 +170,7 @@ def check(context: Context) -> Evidence:
         f"floor of layer norm {floor:.4f}, Bayes {references['bayes']:.5f}. Simplified runs at the "
         f"oracle: {int(oracle.sum())} of {runs}."
     )
-    far = {name: ", ".join(f"{x:.3f}" for x in t.excess[:, -1]) for name, t in long.items()}
-    rows = tuple(
-        (
-            name,
-            model.size,
-            np.median(trained[name].excess[:, -1]),
-            far.get(name, "no such length"),
-        )
-        for name, model in models.items()
-    )
-    columns = (
-        "model",
-        "parameters",
-        f"median at {TASK.length} tokens",
-        "runs at 4096 tokens",
-    )
-    table = Table(f"Excess after {steps} steps", columns, rows)
-    return Evidence(comparisons, _figure(trained, long, floor), notes, tables=(table,))
+    return Evidence(comparisons, _figure(trained, long, floor), notes)
 
 
 def _train_model(model: SequenceModel, steps: int, runs: int, seed: int) -> BlockHistory:

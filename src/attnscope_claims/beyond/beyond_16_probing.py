@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, exact_count, stated, wilson, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.corpora.minilm import TokenStates
@@ -193,18 +193,7 @@ def check(context: Context) -> Evidence:
     notes = which_ran(reduced) + (
         f"The adjective is located in {located:.3f} of the sentences or more, at every layer."
     )
-    rows = tuple(
-        (s, cls[s][1:].mean(), right("found", s).mean(), right("located", s).mean())
-        for s in SPLITS
-    )
-    columns = (
-        "split",
-        f"[CLS], {depths[0]}",
-        f"token found, {depths[1]}",
-        "adjective located",
-    )
-    table = Table("Accuracy of a ridge probe and of the classifier", columns, rows)
-    return Evidence(comparisons, figure, notes, reduced, (table,))
+    return Evidence(comparisons, figure, notes, reduced)
 
 
 def _fit_all_layers(context: Context) -> Fitted:

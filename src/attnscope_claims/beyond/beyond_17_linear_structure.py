@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import STANDARD_ERRORS, Z, exact_count, wilson, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.corpora.sentences import (
@@ -114,7 +114,7 @@ def check(context: Context) -> Evidence:
     )
     figure = _figure(seen, told, tuple(map(str, given.layers)))
     notes = which_ran(given.reduced) + "Of opposites the larger or earlier is listed first."
-    return Evidence(comparisons, figure, notes, given.reduced, _tables(seen, told))
+    return Evidence(comparisons, figure, notes, given.reduced)
 
 
 def _as_stated(
@@ -251,22 +251,6 @@ def _same_direction(what: str, others: np.ndarray, adjectives: np.ndarray) -> Co
         adjectives.mean(),
         Z * error,
         why="5 standard errors over pairs, one that differs added: 6e-7 if normal",
-    )
-
-
-def _tables(seen: dict[str, Alignment], told: dict[str, np.ndarray]) -> tuple[Table, Table]:
-    rows = []
-    for kind, s in seen.items():
-        for word, values in (
-            ("alignment", s.value),
-            ("in standard deviations of the swap null", s.value / s.swap_deviation),
-            ("re-paired", s.repaired.mean(axis=1)),
-        ):
-            rows.append((f"{kind}: {word}", values.min(), values.max()))
-    shares = tuple((name, share.mean()) for name, share in told.items())
-    return (
-        Table("Opposites over layers", ("", "least", "largest"), tuple(rows), digits=2),
-        Table("Pairs put in the listed order, mean of layers", ("", "share"), shares),
     )
 
 

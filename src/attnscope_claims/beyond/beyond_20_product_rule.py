@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
-from attnscope.claims.claim import Claim, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import exact_count, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -139,25 +139,13 @@ def check(context: Context) -> Evidence:
             routes=("stated", "the rule's own border"),
         ),
     )
-    errors = Table(
-        f"error of the loss, w = {MIX:g}, c = {CONTRAST:g}",
-        ("e, m", *(f"{n} nodes" for n in COUNTS)),
-        tuple((f"{e:g}, {m:g}", *row) for (e, m), row in zip(POINTS, (rules - series).T)),
-        digits=2,
-    )
-    moves = Table(
-        "move of the border in c",
-        ("w", *(f"{n} nodes" for n in COUNTS)),
-        tuple((f"{w:g}", *row) for w, row in zip(MIXES, moved.T)),
-        digits=2,
-    )
     worst_move = float(np.abs(moved).max())
     notes = (
         f"From 17 to 20 nodes errors change sign with every node. At the two ends, which decide the diagram, they are "
         f"{np.abs((rules - series)[:, -1] / (rules - series)[:, 0]).max():.0f} times those in the "
         f"middle and move the border by up to {worst_move:.1g} in c."
     )
-    return Evidence(comparisons, _figure(), notes, tables=(errors, moves))
+    return Evidence(comparisons, _figure(), notes)
 
 
 def _sign_changes(errors: np.ndarray) -> int:

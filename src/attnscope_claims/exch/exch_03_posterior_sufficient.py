@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, mean_and_error, sampled
+from attnscope.claims.compare import BAND, exact_count, mean_and_error, sampled
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Points
 from attnscope.tasks.exchangeable.topics import Topics
@@ -96,12 +96,10 @@ def check(context: Context) -> Evidence:
             for name in LOSSY_REGRETS
         ),
         *(
-            Comparison(
+            exact_count(
                 f"sets of topics where the {NAMES[name]} loses more than {least:g}",
                 SETS,
-                int((exact[name] > least).sum()),
-                0.5,
-                why="less than one: a count, and the regrets are exact",
+                (exact[name] > least).sum(),
                 key=f"{name}-sets",
             )
             for name, least in LOSSY_REGRETS.items()

@@ -30,7 +30,7 @@ from scipy.special import entr, gammaln, logsumexp
 from scipy.stats import binom
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import worst
+from attnscope.claims.compare import exact_count, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Points
 from attnscope.tasks.exchangeable.topics import Topics, count_vectors
@@ -55,7 +55,6 @@ SUM_ROUNDING = 1e-12
 MERGE_ROUNDING = 1e-14
 SUMS_WHY = "roundoff of sums of 15625 terms"
 MASSES_WHY = "roundoff of differences of masses below 1"
-COUNT = "less than one: a count"
 
 
 def check(context: Context) -> Evidence:
@@ -99,27 +98,21 @@ def check(context: Context) -> Evidence:
             why=SUMS_WHY,
             key="split",
         ),
-        Comparison(
+        exact_count(
             f"steps on which the entropy falls by more than {DROP:g} nats",
             2,
-            int((drops > DROP).sum()),
-            0.5,
-            why=COUNT,
+            (drops > DROP).sum(),
             key="drops",
         ),
-        worst(
+        exact_count(
             "number of values of tokens, counts, posterior",
             expected_cells,
             [s.cells for s in seen.values()],
-            0.5,
-            COUNT,
         ),
-        worst(
+        exact_count(
             "number of values of tokens, counts, posterior, as stated",
             VALUES,
             [s.cells for s in seen.values()],
-            0.5,
-            COUNT,
             key="values",
         ),
         worst(
@@ -138,12 +131,10 @@ def check(context: Context) -> Evidence:
             MASSES_WHY,
             key="merge-sequences",
         ),
-        Comparison(
+        exact_count(
             "pairs of atoms whose merging costs something",
             comb(len(atoms.mass), 2),
-            int((costs[pairs] > 0).sum()),
-            0.5,
-            why=COUNT,
+            (costs[pairs] > 0).sum(),
             key="merges",
         ),
         *_one_label(),
@@ -222,20 +213,12 @@ def _one_label() -> tuple[Comparison, ...]:
     halves = (sequences.posterior[:, 1] - sequences.posterior[:, 2]) ** 2 / 2
     lost = float(sequences.probability @ halves)
     return (
-        Comparison(
+        exact_count(
             "one label: atoms of the posterior",
             counts,
             representation(task, L, "posterior").cells,
-            0.5,
-            why=COUNT,
         ),
-        Comparison(
-            "one label: atoms of the law of y",
-            (counts + symmetric) / 2,
-            one.cells,
-            0.5,
-            why=COUNT,
-        ),
+        exact_count("one label: atoms of the law of y", (counts + symmetric) / 2, one.cells),
         Comparison(
             "one label: regret of the law of y, that label",
             0.0,

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import roots_jacobi
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -162,12 +162,8 @@ def check(context: Context) -> Evidence:
         ),
     )
     notes = "As h -> 0 every rho_m -> 1, and only there C = 1 for all functions."
-    rows = tuple(
-        (d, *(1 / float(softmax_filter(d, WIDTH, m)) for m in (1, 2))) for d in (2, 3, 8, 64)
-    )
-    table = Table("C = 1/rho_m at width 1", ("d", "degree 1", "degree 2"), rows)
     figure = _figure(soft, cme, measured, constants)
-    return Evidence(comparisons, figure, notes, tables=(table,))
+    return Evidence(comparisons, figure, notes)
 
 
 def _one_degree(d: int, measured: float, error: float) -> Comparison:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -128,15 +128,8 @@ def check(context: Context) -> Evidence:
         compare_slope("slope at fixed h with gain 1/rho_1", LENGTHS, gained_exact, gained),
     )
     notes = f"At the fixed bandwidth 1/2 the error stops at {plateau:.4f}."
-    rows = tuple(
-        (d, a, a - BAND * e, a + BAND * e, spread_slope(LENGTHS, exact[d])[0], exponent(d))
-        for d in DIMS
-        for a, e in [spread_slope(LENGTHS, *curves[d])]
-    )
-    columns = ("d", "measured", "95 % from", "to", "exact", "asymptotic")
-    table = Table("Slopes over L = 16..1024", columns, rows)
     figure = _figure(curves, fixed, gained, gain, plateau)
-    return Evidence(comparisons, figure, notes, tables=(table,))
+    return Evidence(comparisons, figure, notes)
 
 
 def _error_curve(

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -128,10 +128,8 @@ def check(context: Context) -> Evidence:
         ),
     )
     notes = "The first order is all of the bias only as h -> 0."
-    rows = tuple((f"{h:g}", r) for h, r in zip(BANDWIDTHS, ratio))
-    table = Table("Exact over first-order bias, circle", ("h", "ratio"), rows)
     figure = _figure(angles, predicted, measured, ratio, on_sphere)
-    return Evidence(comparisons, figure, notes, tables=(table,))
+    return Evidence(comparisons, figure, notes)
 
 
 def _quantile_keys(length: int) -> np.ndarray:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -122,9 +122,7 @@ def check(context: Context) -> Evidence:
         ),
     )
     notes = f"Scaled CME is within {distance[-1]:.1e} of softmax at ridge 1e10."
-    rows = tuple((f"{h:g}", a, 1 / h) for h, a in zip(WIDTHS, raw[0]))
-    table = Table("Share of W q kept with normal keys", ("h", "measured", "1/h"), rows)
-    return Evidence(comparisons, _figure(distance, size, *kept), notes, tables=(table,))
+    return Evidence(comparisons, _figure(distance, size, *kept), notes)
 
 
 def _limit(h: np.ndarray) -> np.ndarray:

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Points
@@ -158,12 +158,7 @@ def check(context: Context) -> Evidence:
         f"At L = 1200 the wrong topics keep a mass of {np.exp(exact[:, j].min()):.0e} to "
         f"{np.exp(exact[:, j].max()):.0e}."
     )
-    rows = tuple(
-        (f"pair {i + 1}", *row) for i, row in enumerate(zip(predicted, rates, ratio[:, j]))
-    )
-    columns = ("topics", "Chernoff information", "measured rate", "exact over law, L = 1200")
-    table = Table("Decay of the mass on wrong topics", columns, rows, digits=4)
-    return Evidence(comparisons, _figure(exact, law, drawn, ratio), notes, tables=(table,))
+    return Evidence(comparisons, _figure(exact, law, drawn, ratio), notes)
 
 
 def _log_masses(task: Topics, lengths: Sequence[int]) -> list[float]:

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import worst
+from attnscope.claims.compare import exact_count, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Points
 from attnscope.tasks.exchangeable.topics import Topics, count_vectors
@@ -32,7 +32,6 @@ from attnscope_claims.drawing import panel
 TOPICS, SYMBOLS = 3, 4
 ROUNDING_TOLERANCE = 1e-12
 CHAIN_WHY = "roundoff of a chain of eight logarithms"
-COUNT = "less than one: a count of sequences"
 CONCENTRATION = (
     # Dirichlet parameter of the emissions: topics distinct enough that the worst sequence nearly
     # reaches the bound
@@ -85,21 +84,17 @@ def check(context: Context) -> Evidence:
             CHAIN_WHY,
             key="counts",
         ),
-        worst(
+        exact_count(
             "sequences above the bound, uniform prior",
             0,
             [(total > np.log(TOPICS) + ROUNDING_TOLERANCE).sum() for total, _ in uniform],
-            0.5,
-            COUNT,
             key="every",
             scale=SYMBOLS ** lengths[-1],
         ),
-        worst(
+        exact_count(
             "sequences above the bound log 1/prior of the best topic",
             0,
             [(total > b + ROUNDING_TOLERANCE).sum() for total, b in weighted],
-            0.5,
-            COUNT,
             key="prior",
             scale=SYMBOLS ** lengths[-1],
         ),

@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import (
     STANDARD_ERRORS,
     Z,
@@ -77,7 +77,6 @@ def check(context: Context) -> Evidence:
             for L, seed in zip(USED_AT, seeds[10:])
         ]
     )
-    best = minimiser("masked", TRAINED_AT)[1]
     there = np.array([_error(L) for L in USED_AT])
     refitted = np.array([_error_refitted(L) for L in LENGTHS[1:]])
     least = minimiser("masked", USED_AT[-1])[1].error
@@ -169,23 +168,12 @@ def check(context: Context) -> Evidence:
         ),
         sampled("error at L = 8..512 of the parameter of L = 32", there, elsewhere),
     )
-    lost = tuple(
-        (L, f"{abs(e / b - 1):.1%}", f"{abs(_error_refitted(L) / b - 1):.1%}")
-        for L, e in zip(USED_AT, there)
-        for b in [minimiser("masked", L)[1].error]
-    )
     notes = (
         f"In the limit of long contexts 1/h is {limit:.3f} and the gain "
         f"{1 / softmax_filter(DIM, 1 / limit, 1):.3f}."
     )
-    rows = tuple((L, a, e) for L, (a, e) in zip(LENGTHS, inverse))
-    at = f"L = {TRAINED_AT} (1/h = {best.inverse_bandwidth:.2f})"
-    tables = (
-        Table("Trained 1/h", ("L", "1/h", "standard error"), rows),
-        Table(f"What the parameter of {at} loses", ("L", "unchanged", "gain refitted"), lost),
-    )
     figure = _figure(inverse, gain, limit, elsewhere)
-    return Evidence(comparisons, figure, notes, tables=tables)
+    return Evidence(comparisons, figure, notes)
 
 
 def _fit_parameters(

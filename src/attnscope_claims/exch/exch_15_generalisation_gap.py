@@ -23,7 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.networks.attention_model import fit
@@ -167,20 +167,9 @@ def check(context: Context) -> Evidence:
         ),
         _as_stated(spread_slope(POSITIONS, *positions[False])),
     )
-    rows = tuple(
-        row
-        for o in OBJECTIVES
-        for row in (
-            (f"{o}: gap in n", *spread_slope(SIZES, *by_size[o])),
-            (f"{o}: gap/risk in L", *spread_slope(LENGTHS, *relative[o])),
-        )
-    )
-    alone = ("weights per position: gap in L", *spread_slope(POSITIONS, *positions[False]))
-    columns = ("", "slope", "standard error")
-    table = Table("Slopes on logarithmic axes", columns, (*rows, alone), digits=2)
     notes = "Weights of their own at every position make the gap grow in proportion to L."
     figure = _figure(in_n, by_size, in_length, relative, law, positions)
-    return Evidence(comparisons, figure, notes, tables=(table,))
+    return Evidence(comparisons, figure, notes)
 
 
 def _pooled_ratio(law: dict, gaps: dict) -> Comparison:

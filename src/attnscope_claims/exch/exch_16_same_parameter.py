@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, sampled, stated
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.networks.attention_model import fit
@@ -103,15 +103,8 @@ def check(context: Context) -> Evidence:
                 key=f"gain-{L}",
             ),
         ]
-    trace = lambda L, o: found[L, o][0][[0, 4, 8]].mean()
-    rows = tuple(
-        (L, trace(L, "masked"), trace(L, "supervised"), exact[L].inverse_bandwidth)
-        for L in LENGTHS
-    )
-    columns = ("L", "masked", "supervised", "exact")
-    table = Table(f"trace A/3, {n} contexts each", columns, rows)
     notes = "Both objectives lead to the same scores, within their standard errors."
-    return Evidence(tuple(comparisons), _figure(found), notes, tables=(table,))
+    return Evidence(tuple(comparisons), _figure(found), notes)
 
 
 def _fit_parameters(

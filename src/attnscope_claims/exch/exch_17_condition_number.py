@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, Z, mean_and_error, worst
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.compare import BAND, Z, exact_count, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Points
 from attnscope.theory.exchangeable.transfer import (
@@ -107,12 +107,10 @@ def check(context: Context) -> Evidence:
             1e-12,
             why="roundoff of a least-squares solve",
         ),
-        Comparison(
+        exact_count(
             "fits whose excess exceeds the bound",
             0.0,
             violations,
-            0.5,
-            why="less than one: a count, and the bound is exact",
             key="bound",
             scale=float(trials),
         ),
@@ -127,12 +125,7 @@ def check(context: Context) -> Evidence:
         ),
     )
     notes = f"At kappa = 4096 the excess is {excess[:, -1].mean():.3f}: the label is lost."
-    rows = tuple(
-        (f"{k:g}", m / p, e / p) for k, m, e, p in zip(CONDITIONS, *in_condition, laws[0])
-    )
-    columns = ("kappa", "measured/predicted", "standard error")
-    table = Table("Excess by condition number", columns, rows)
-    return Evidence(comparisons, _figure(laws, seen, excess), notes, tables=(table,))
+    return Evidence(comparisons, _figure(laws, seen, excess), notes)
 
 
 def _as_stated(

@@ -33,6 +33,7 @@ from attnscope.claims.compare import (
     BAND,
     STANDARD_ERRORS,
     Z,
+    exact_count,
     mean_and_error,
     sampled,
     stated,
@@ -135,12 +136,10 @@ def check(context: Context) -> Evidence:
             exact[[0, -1]],
             1e-3,
         ),
-        Comparison(
+        exact_count(
             "lengths at which the excess risk grew",
             len(LENGTHS) - 1,
-            int((np.diff(excess[0]) > 0).sum()),
-            0.5,
-            why="less than one: a count",
+            (np.diff(excess[0]) > 0).sum(),
             key="increases",
         ),
     )

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure
@@ -70,11 +70,8 @@ def check(context: Context) -> Evidence:
         routes=("stated", "message passing on drawn bags"),
     )
     notes = "The prediction is of d -> infinity; the data sets have finite d."
-    rows = tuple((*row, n) for row, n in zip(risk.rows([f"{a:g}" for a in ALPHAS]), counts))
-    columns = ("alpha", "predicted", "measured", "data sets")
-    table = Table(f"Excess risk, d = {dim}", columns, rows, digits=4)
     figure = _figure(task, key, value, risk)
-    return Evidence((key, value, risk, stated), figure, notes, tables=(table,))
+    return Evidence((key, value, risk, stated), figure, notes)
 
 
 def _predicted_curves(task: SingleLocation, alpha: Any) -> np.ndarray:

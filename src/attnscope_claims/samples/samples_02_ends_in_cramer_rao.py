@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -30,7 +30,7 @@ from attnscope.figures.figure import Band, Figure, Line
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.numerics.border.sampled_estimate import widened
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope.theory.samples.cramer_rao import BATCHES, cramer_rao
+from attnscope.theory.samples.cramer_rao import JACKKNIFE_BATCHES, cramer_rao
 from attnscope.theory.samples.learning_curve import learning_curve
 from attnscope_claims.drawing import level, panel
 
@@ -61,7 +61,8 @@ def check(context: Context) -> Evidence:
             f"alpha (risk - Bayes risk), strength {s:g}, L = {L}, noise^2 = {D:g}",
             end.limit,
             end.measured.value,
-            Z * widened(end.measured.error, BATCHES) + FINITE_DIM_BIAS / DIM * end.limit,
+            Z * widened(end.measured.error, JACKKNIFE_BATCHES)
+            + FINITE_DIM_BIAS / DIM * end.limit,
             why=WHY,
         )
         for (s, L, D), end in zip(SETTINGS, ends)
@@ -74,7 +75,7 @@ def check(context: Context) -> Evidence:
             LIMITS,
             [end.measured.value for end in ends],
             [
-                Z * widened(end.measured.error, BATCHES)
+                Z * widened(end.measured.error, JACKKNIFE_BATCHES)
                 + FINITE_DIM_BIAS / DIM * end.limit
                 + 5e-5
                 for end in ends
@@ -103,14 +104,8 @@ def check(context: Context) -> Evidence:
             routes=("stated", "state evolution by quadrature"),
         ),
     )
-    rows = tuple(
-        (f"strength {s:g}, L = {L}", end.limit, end.measured.value, end.measured.error)
-        for (s, L, _), end in zip(SETTINGS, ends)
-    )
-    columns = ("", "alpha (E - R_B)", "(n/d) times the Cramér-Rao limit", "its error")
-    table = Table("Where the curve ends, alpha = 1e5", columns, rows, digits=5)
     notes = "Replicas and the Fisher information agree within the error of the sampled limit."
-    return Evidence(comparisons, _figure(ends), notes, tables=(table,))
+    return Evidence(comparisons, _figure(ends), notes)
 
 
 def _ends(strength: float, length: int, D: float, samples: int, seed: int) -> Ends:
@@ -130,7 +125,7 @@ def _figure(ends: list[Ends]) -> Figure:
     panels = []
     for (s, L, D), end in zip(SETTINGS, ends):
         span = end.alpha[[0, -1]]
-        width = Z * widened(end.measured.error, BATCHES)
+        width = Z * widened(end.measured.error, JACKKNIFE_BATCHES)
         bound = np.array([end.measured.value, end.measured.value])
         panels.append(
             panel(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, stated
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Points
@@ -129,11 +129,7 @@ def check(context: Context) -> Evidence:
         f"The threshold is {threshold.value:.4f}; above it the risk is {closed:.4f} as "
         f"predicted, {above.mean[2]:.4f} measured."
     )
-    rows = tuple(
-        (f"{a:g}", f"{share:.0%}", n) for a, share, n in zip((low, high), recovered, counts)
-    )
-    table = Table(f"Recovered, d = {dim}", ("alpha", "share", "data sets"), rows)
-    return Evidence(comparisons, figure, notes, tables=(table,))
+    return Evidence(comparisons, figure, notes)
 
 
 def _risk_beyond(alpha: float) -> float:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import Z
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -100,13 +100,7 @@ def check(context: Context) -> Evidence:
         )
     )
     notes = f"The stability is at most {theory.stability:.2f}."
-    rows = tuple(
-        (f"{a:g}", b, *(x for s in risks for x in (s.predicted[j], s.measured[j])))
-        for j, (a, b) in enumerate(zip(ALPHAS, theory.bayes))
-    )
-    columns = ("alpha", "Bayes", "softmax", "its fits", "linear", "its fits")
-    table = Table(f"Risk without noise, {count} fits of d = {dim}", columns, rows)
-    return Evidence(tuple(comparisons), _figure(dim, risks), notes, tables=(table,))
+    return Evidence(tuple(comparisons), _figure(dim, risks), notes)
 
 
 class Theory(NamedTuple):

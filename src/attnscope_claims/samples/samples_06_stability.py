@@ -24,15 +24,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, Z, worst
+from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.compare import BAND, Z, exact_count, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure, Points
 from attnscope.predictors.attention import LinearAttention
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.samples.learning_curve import learning_curve
-from attnscope.theory.samples.ridge_erm import LARGEST_RADIUS
+from attnscope.theory.samples.ridge_erm import LARGEST_STABILITY
 from attnscope_claims.drawing import level, panel
 from attnscope_claims.samples.ridge_fits import fit_both
 
@@ -80,9 +80,8 @@ def check(context: Context) -> Evidence:
             for row, n in zip(ROWS, counts)
         ]
     )
-    flagged = stability >= LARGEST_RADIUS
+    flagged = stability >= LARGEST_STABILITY
     wrong = np.abs(measured - 1) > allowed
-    count_why = "an exact count: half a setting"
     comparisons = (
         worst(
             "residual over its prediction, stable settings",
@@ -92,20 +91,16 @@ def check(context: Context) -> Evidence:
             WHY,
             key="stable",
         ),
-        Comparison(
+        exact_count(
             "settings flagged by the stability, and those that contradict",
             int(flagged.sum()),
-            int(wrong.sum()),
-            0.5,
-            why=count_why,
+            wrong.sum(),
             key="contradict",
         ),
-        Comparison(
+        exact_count(
             f"settings where flag and contradiction coincide, of {len(ROWS)}",
             len(ROWS),
-            int((flagged == wrong).sum()),
-            0.5,
-            why=count_why,
+            (flagged == wrong).sum(),
             key="coincide",
         ),
         Series(
@@ -129,14 +124,9 @@ def check(context: Context) -> Evidence:
             routes=("stated", "replica-symmetric equations"),
         ),
     )
-    rows = tuple(
-        (f"{r.alpha:g}", f"{r.ridge:g}", m, s) for r, m, s in zip(ROWS, measured, stability)
-    )
-    columns = ("alpha", "ridge", "residual over predicted", "stability")
-    table = Table(f"Fits of d = {dim}", columns, rows)
-    notes = f"The prediction is right where the stability is below {LARGEST_RADIUS:g}."
+    notes = f"The prediction is right where the stability is below {LARGEST_STABILITY:g}."
     figure = _figure(measured, allowed, stability, dim)
-    return Evidence(comparisons, figure, notes, tables=(table,))
+    return Evidence(comparisons, figure, notes)
 
 
 def _task(dim: int) -> SingleLocation:
@@ -189,7 +179,7 @@ def _figure(
             "alpha, ridge",
             "stability",
             Points(x, stability, "spectral radius", 2),
-            level(ends, LARGEST_RADIUS, "refused from here on", 3),
+            level(ends, LARGEST_STABILITY, "refused from here on", 3),
             x_names=names,
         ),
     )

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import STANDARD_ERRORS, Z, mean_and_error
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -107,15 +107,8 @@ def check(context: Context) -> Evidence:
         routes=("stated", "ridge regression on many small data sets"),
         key="rise",
     )
-    rows = tuple(
-        row
-        for key, it in zip(KEYS, series[::2])
-        for row in it.rows([f"{key} key, alpha {a:g}" for a in ALPHAS])
-    )
-    title = f"Excess risk, {count} fits each, d = {dim}"
-    table = Table(title, ("", "predicted", "measured"), rows, digits=4)
     notes = "The curves are of d -> infinity."
-    return Evidence((*series, *stated, rising), _figure(task, series), notes, tables=(table,))
+    return Evidence((*series, *stated, rising), _figure(task, series), notes)
 
 
 def _fits(task: SingleLocation, seeds: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, sampled, stated
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -130,16 +130,8 @@ def check(context: Context) -> Evidence:
         f"{count:,} sequences, and 2L = {2 * TASK.length} units written by hand reach "
         f"{by_hand[0]:.3f}. Attention needs two averages of the same data and no training."
     )
-    rows = [
-        ("predicting the mean", 0, TASK.null_risk().value),
-        ("best linear", TASK.dim * TASK.length, floor),
-        *((f"net, {n} hidden", _parameters(n), m) for n, (m, _) in tested.items()),
-        ("attention", 2 * TASK.dim, attention[1]),
-    ]
-    title = f"Risks after training, d = {TASK.dim}, L = {TASK.length}"
-    table = Table(title, ("predictor", "parameters", "risk"), tuple(rows))
     figure = _figure(linear, tested, by_hand, attention)
-    return Evidence(comparisons, figure, notes, tables=(table,))
+    return Evidence(comparisons, figure, notes)
 
 
 def _after_training(

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -111,15 +111,7 @@ def check(context: Context) -> Evidence:
     )
     bayes = SingleLocation(100, 10).bayes_risk().value
     notes = f"The Bayes risk at d = 100, L = 10 is {bayes:.1e}; the null risk is 0.5."
-    seen = ("optimal", "optimal", "a plateau", "back towards the null risk", "it leaks")
-    rows = tuple(
-        (path.name, f"{dims[path][-1]:.0e}".replace("+0", ""), *ends, word)
-        for (path, word) in zip(dims, seen)
-        for ends in [(exact[path][0], exact[path][-1])]
-    )
-    columns = ("temperature", "largest d", "exact risk at d = 100", "at the largest d", "")
-    table = Table("Where the oracle's risk goes", columns, rows, digits=2)
-    return Evidence(comparisons, _figure(series), notes, tables=(table,))
+    return Evidence(comparisons, _figure(series), notes)
 
 
 def _oracle_excess(task: SingleLocation, lam: float) -> float:

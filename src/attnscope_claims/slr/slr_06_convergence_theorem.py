@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.integrate import quad, solve_ivp
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, exact_count
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -136,13 +136,7 @@ def check(context: Context) -> Evidence:
     notes = (
         f"{int((ends > 0).sum())} runs at (k*, v*), {int((ends < 0).sum())} at (-k*, -v*)."
     )
-    steps = [*times.measured, _flow_time(0.3) / 0.1]
-    rows = tuple((f"{lam:g}", round(n)) for lam, n in zip((*TIMED_AT, 0.3), steps))
-    title = (
-        f"Steps until overlap {REACHED_OVERLAP}, d = 400, step 0.1 (the last one predicted)"
-    )
-    table = Table(title, ("temperature", "steps"), rows)
-    return Evidence(comparisons, _figure(context, limits, times), notes, tables=(table,))
+    return Evidence(comparisons, _figure(context, limits, times), notes)
 
 
 def _one_setting(

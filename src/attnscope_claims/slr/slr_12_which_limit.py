@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, Z, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.engines.population_exact import PopulationExact
@@ -131,15 +131,8 @@ def check(context: Context) -> Evidence:
             [math.sqrt(p * (1 - p) / size) for p in pooled],
         ),
     ]
-    ended = lambda run, name: int((run.outcome == name).sum())
-    rows = tuple(
-        (lam, ended(run, "oracle"), ended(run, "swapped"), f"{shares[lam][1]:.1%}")
-        for lam, run in runs.items()
-    )
-    columns = ("temperature", "oracle", "swapped", "predicted")
-    table = Table(f"Where {runs_each} runs each ended", columns, rows, digits=2)
     notes = "Every run ends at the oracle or swapped, and the rule predicts most of them."
-    return Evidence(tuple(comparisons), _figure(runs, shares), notes, tables=(table,))
+    return Evidence(tuple(comparisons), _figure(runs, shares), notes)
 
 
 def _train_runs(lam: float, runs: int, seed: int) -> Trajectory:

@@ -26,7 +26,7 @@ import math
 import numpy as np
 from scipy.optimize import brentq
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -176,11 +176,8 @@ def check(context: Context) -> Evidence:
         "On the paper's manifold, which the swapped point is not part "
         "of, (k*, v*) is the minimiser."
     )
-    rows = tuple((d, row[0], row[3], row[3] / row[0]) for d, row in zip(DIMS, best))
-    columns = ("d", "oracle", "swapped", "swapped/oracle")
-    table = Table("Best risks over temperatures, exact", columns, rows)
     figure = _figure(task, lams, star, swap, oracle, swapped)
-    return Evidence(comparisons, figure, notes, tables=(table,))
+    return Evidence(comparisons, figure, notes)
 
 
 def _oracle_risk(task: SingleLocation, lam: float) -> float:

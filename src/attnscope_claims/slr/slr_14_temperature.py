@@ -35,7 +35,7 @@ import math
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import exact_count, mean_and_error, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -161,7 +161,7 @@ def check(context: Context) -> Evidence:
         "(k*, v*) is a minimum at every temperature."
     )
     figure = _figure(best, gradient, drawn, sigma, bayes)
-    return Evidence(comparisons, figure, notes, tables=_tables(best, hessian))
+    return Evidence(comparisons, figure, notes)
 
 
 def _compare_routes(
@@ -306,22 +306,6 @@ def _series(key: str, what: str, x: tuple, exact: list, drawn: list) -> Series:
     """Exact values and (mean, standard error) of the sampled ones."""
     mean, error = np.array(drawn).T
     return Series(key, what, x, exact, mean, error=error)
-
-
-def _tables(best: np.ndarray, hessian: np.ndarray) -> tuple[Table, Table]:
-    small = critical_temperature(SingleLocation(50, 100))
-    critical = Table(
-        "Critical temperature, by the Hessian",
-        ("d", "L", "temperature"),
-        (
-            (400, 10, f"{hessian[CRITICAL_SIZES.index((400, 10))]:.4f}"),
-            (50, 100, f"{small:.4f}" if math.isfinite(small) else "none"),
-            ("infinity", "any", f"{math.sqrt(3) / 2:.4f}"),
-        ),
-    )
-    rows = tuple((d, n, a, b) for (d, n), a, b in zip(SIZES, best[0], best[1]))
-    table = Table("erf at its best temperature", ("d", "L", "temperature", "risk"), rows)
-    return table, critical
 
 
 def _best_erf(dim: int, length: int) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import erf, softmax
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import mean_and_error, sampled
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -120,13 +120,7 @@ def check(context: Context) -> Evidence:
         ),
     )
     notes = "The null risk is 0.5. All risks are excess risks plus the noise variance."
-    rows = tuple(
-        (f"{name}, d = {d}", exact[i, ten, j], exact[i, -1, j])
-        for i, d in enumerate(DIMS)
-        for j, name in enumerate(NAMES)
-    )
-    table = Table("Excess risk without noise", ("", "L = 10", "L = 1000"), rows, digits=2)
-    return Evidence(comparisons, _figure(drawn), notes, tables=(table,))
+    return Evidence(comparisons, _figure(drawn), notes)
 
 
 def _exact_excesses(dim: int, length: int) -> tuple[float, float, float]:

@@ -32,8 +32,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import binom
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import STANDARD_ERRORS, Z, mean_and_error, sampled
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.compare import HALF_COUNT, STANDARD_ERRORS, Z, mean_and_error, sampled
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.dynamics.engines.full_vectors import FullSgd
@@ -47,7 +47,6 @@ from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 from attnscope_claims.drawing import level, panel
-from attnscope_claims.panels import COUNT
 
 TASK = SingleLocation(dim=20, length=5)
 STEPS, LOGS, BATCH = 800, 8, 16
@@ -121,33 +120,15 @@ def check(context: Context) -> Evidence:
         Valley.of(TASK, *parts)
         for parts in ((Erf, "oracle"), (Erf, "swapped"), (Softmax, "oracle"))
     ]
-    lowest = {(valley.kind, valley.structure): float(valley.risk.min()) for valley in valleys}
     comparisons = (
         *(c for t in trained for c in _compare_runs(t)),
         *_shares(trained[0], trained[2]),
         _chosen_temperatures(trained[0]),
     )
-    ended = lambda t, name: int((t.outcome == name).sum())
-    rows = tuple(
-        (
-            *(t.name, runs[t.name], ended(t, "oracle"), ended(t, "swapped")),
-            *(np.median(t.exact[:, -1]), lowest[(t.kind.__name__, "oracle")]),
-        )
-        for t in trained
-    )
-    columns = (
-        "training of",
-        "runs",
-        "oracle",
-        "swapped",
-        "median risk",
-        "lowest of the oracle structure",
-    )
-    table = Table(f"Where the runs ended (risks: of {few})", columns, rows)
     notes = (
         "Directions are found; norms, and with them the temperature, are chosen by training."
     )
-    return Evidence(comparisons, _figure(trained, valleys), notes, tables=(table,))
+    return Evidence(comparisons, _figure(trained, valleys), notes)
 
 
 def _allowed_outcomes(t: Trained) -> tuple[str, ...]:
@@ -161,7 +142,7 @@ def _compare_runs(t: Trained) -> tuple[Comparison, Comparison]:
             f"{t.name}: runs at the {' or '.join(_allowed_outcomes(t))}",
             runs,
             int(np.isin(t.outcome, _allowed_outcomes(t)).sum()),
-            _binomial_bound(runs, EXCEPTION_RATE) + COUNT,
+            _binomial_bound(runs, EXCEPTION_RATE) + HALF_COUNT,
             why="exceptions at a rate of 1.6 % (95 % bound from 900 layers): more with 5e-4",
             key=f"{KEYS[t.name]}-runs",
         ),
@@ -182,7 +163,7 @@ def _shares(sgd: Trained, layers: Trained) -> tuple[Comparison, Comparison]:
             f"{sgd.name}: share of {either} runs at the oracle, as stated",
             SGD_ORACLE_SHARE,
             float((sgd.outcome == "oracle").mean()),
-            (_binomial_bound(either, 0.5) + COUNT) / either - 0.5,
+            (_binomial_bound(either, 0.5) + HALF_COUNT) / either - 0.5,
             why="a binomial count with probability 1/2: further away with 1e-3",
             key="half",
         ),
@@ -190,7 +171,7 @@ def _shares(sgd: Trained, layers: Trained) -> tuple[Comparison, Comparison]:
             f"{layers.name}: share of {every} layers at the oracle, as stated",
             AT_ORACLE,
             float((layers.outcome == "oracle").mean()),
-            (_binomial_bound(every, EXCEPTION_RATE) + COUNT) / every,
+            (_binomial_bound(every, EXCEPTION_RATE) + HALF_COUNT) / every,
             why="exceptions at a rate of 1.6 % (95 % bound from 900 layers): more with 5e-4",
             key="layers",
         ),

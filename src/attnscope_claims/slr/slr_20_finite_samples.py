@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, stated
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -109,10 +109,7 @@ def check(context: Context) -> Evidence:
         "Moments alone are far away; least squares with the location known would have "
         f"{excess_factor(EFFICIENT_BAGS):.3f} of its own limit at s = 5."
     )
-    table = _regret_table(limits, found, replicates)
-    return Evidence(
-        tuple(comparisons), _figure(limits, minimal, found), notes, tables=(table,)
-    )
+    return Evidence(tuple(comparisons), _figure(limits, minimal, found), notes)
 
 
 def _compare_moments(limits: list, found: list[Measured]) -> Series:
@@ -216,20 +213,6 @@ def _mean_with_control(
 
 
 # -- words and figure ------------------------------------------------------------------------------
-
-
-def _regret_table(limits: list, found: list[Measured], replicates: int) -> Table:
-    i = SIZES.index(EFFICIENT_BAGS)
-    ratios = [
-        (
-            seen.mean[i] * EFFICIENT_BAGS / limit.value,
-            seen.error[i, -1] * EFFICIENT_BAGS / limit.value,
-        )
-        for limit, seen in zip(limits, found)
-    ]
-    rows = tuple((f"s = {s:.3g}", *mean, error) for s, (mean, error) in zip(SIGNALS, ratios))
-    columns = ("", *(f"{n} passes" for n in PASSES), "standard error")
-    return Table(f"Regret over the limit at n = 20 d, {replicates} replicates", columns, rows)
 
 
 def _figure(limits: list, minimal: list, found: list[Measured]) -> Figure:

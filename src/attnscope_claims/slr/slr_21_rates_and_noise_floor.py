@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import erf
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -137,36 +137,12 @@ def check(context: Context) -> Evidence:
         _affine_floor(by_noise),
         _batch_exponent(by_batch),
     )
-    slow = {g: rates[(10, g)][0] for g in GAMMAS2}
     notes = (
         f"Steps above {2 / fast[2][0]:.2f} (2 tokens) and {2 / fast[100][0]:.4f} (100) leave the "
         "oracle; the slowest eigenvalue is the same at every length."
     )
-    tables = (
-        Table(
-            "Slowest eigenvalue",
-            ("gamma^2", "Hessian", "trained, median"),
-            tuple((g, slow[g], np.median(rates[(10, g)][1])) for g in GAMMAS2),
-        ),
-        Table(
-            f"SGD's floor at step {ALPHA:g}",
-            ("", "predicted", "trained", "angle^2", "ratio at step 0", "standard error"),
-            (
-                *(_row(f"noise {x:g}, batch {BATCH}", m) for x, m in by_noise.items()),
-                *(
-                    _row(f"noise {NOISE:g}, batch {b}", m)
-                    for b, m in by_batch.items()
-                    if b != BATCH
-                ),
-            ),
-        ),
-    )
     figure = _figure(rates, fast, by_noise, by_batch)
-    return Evidence(comparisons, figure, notes, tables=tables)
-
-
-def _row(name: str, m: Measured) -> tuple[str | float, ...]:
-    return name, m.predicted.excess, m.mean, m.predicted.angle, m.ratio, m.ratio_error
+    return Evidence(comparisons, figure, notes)
 
 
 # -- rates -----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ MUTATIONS = (
         "_residual",
         lambda residual: lambda *args: residual(*args) / 2,
     ),
-    *replaced("contradict", "no radius is refused", "LARGEST_RADIUS", lambda radius: 10.0),
+    *replaced("contradict", "no radius is refused", "LARGEST_STABILITY", lambda radius: 10.0),
     *replaced(
         "coincide",
         "the radius says nothing: it is lowest where the equations fail",
