@@ -7,8 +7,8 @@ rho = 0}, the paper's invariant manifold.
 Entry t holds the overlaps after t updates; risk and excess are exact, at the temperature of step t.
 Derived quantities are computed on first access and kept. Where a run diverged (became non-finite at
 step diverged_at), its later entries repeat its last finite overlaps and its outcome says
-"diverged": nothing public is NaN. Whoever measures or explains runs takes them from here
-(`rates`, `diagnose`); `trajectory` adds what a reader calls.
+"diverged": nothing public is NaN. Modules that measure or explain runs (`rates`, `diagnose`) use
+this class; `trajectory` adds the methods for users.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def classify(o: Overlaps, theta: float) -> np.ndarray:
 
 def swapped_theta(task: Any, predictor: Predictor, temperature: float) -> float:
     """|theta| at the role-swapped stationary point;
-    1 (full alignment) where there is none or nobody has computed it.
+    1 (full alignment) where there is none or none has been derived.
     """
     if (
         not known_landscape(task)

@@ -1,5 +1,5 @@
-"""Everything that determines a training run except its length:
-what a file keeps, an engine needs.
+"""Everything that determines a training run except its length: what is saved to a file and what an
+engine is built from.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ START_NAMES = '"sphere", "manifold", "moments", Moments(samples), an Overlaps, o
 
 @dataclass(frozen=True)
 class Moments:
-    """Start at directions estimated from `samples` labelled sequences; knows nothing of the task's
-    key and value.
+    """Start at directions estimated from `samples` labelled sequences, without using the task's key
+    and value.
 
     k0 is the direction of the mean token sum; v0 that of the covariance of label and token sum,
     without its part along k0.

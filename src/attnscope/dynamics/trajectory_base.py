@@ -1,5 +1,5 @@
-"""What Trajectory and HeadTrajectory share: training runs side by side, said in a line, drawn,
-and kept in a file.
+"""What Trajectory and HeadTrajectory share: training runs side by side, summarised in a line, drawn,
+and saved to a file.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Runs:
 
     @property
     def outcome(self) -> np.ndarray:
-        """(runs,) where each ended, in a word."""
+        """(runs,) where each run ended, as one word."""
         raise NotImplementedError
 
     @property
@@ -99,25 +99,25 @@ class Runs:
         raise NotImplementedError
 
     def ends(self) -> Ends:
-        """How many runs ended where, with medians of what says how well, by outcome."""
+        """The number of runs by outcome, with medians of risk and overlaps."""
         raise NotImplementedError
 
     @property
-    def _counted(self) -> str:
+    def _summary_line(self) -> str:
         """How many runs, how far, and how many ended where."""
         found, counts = np.unique(self.outcome, return_counts=True)
         ends = ", ".join(f"{n} {name}" for name, n in zip(found, counts))
         return f"{self.runs} runs, {int(self.step[-1])} steps: {ends}"
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._counted})"
+        return f"{type(self).__name__}({self._summary_line})"
 
     def _card_panels(self) -> list[Panel]:
         """What a notebook shows beside the table of `ends`."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        title = f"{type(self).__name__}: {self._counted}"
+        title = f"{type(self).__name__}: {self._summary_line}"
         return ends_card(title, self.ends(), self._card_panels())
 
     @property
@@ -144,8 +144,8 @@ class Runs:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], predictor: Any = None) -> Self:
-        """Read what `save` wrote. A predictor with a function of yours inside cannot be stored:
-        give it again.
+        """Read what `save` wrote. A predictor that contains your own function cannot be stored: pass it
+        again.
         """
         from attnscope.dynamics.saved import load
 

@@ -50,9 +50,10 @@ __all__ = [
 class Predictor:
     """Base of the predictors: a temperature and a map from scores lam u (n, L) to weights.
 
-    What formulas ask of a predictor it says itself, and a kind from outside says its own:
+    Class attributes tell the formulas what kind of predictor this is; your own predictor sets its
+    own:
 
-        one_head        one key and one value; those of several heads (Heads) say False
+        one_head        one key and one value; False for several heads (Heads)
         componentwise   weight_l is a function of score l alone, `activation`
         normalised      weight_l = h/(sink + sum h), with `log_activation` and `sink`
         exponential     weight_l = e^score_l/sum_m e^score_m
@@ -179,7 +180,7 @@ class Componentwise(Predictor):
     Args:
         sigma: elementwise function; `jax.numpy` functions are evaluated in float64.
         temperature: lam.
-        kinks: the places x at which sigma or its derivative jumps, as (0.0,) for a ReLU: exact
+        kinks: the points x at which sigma or its derivative jumps, as (0.0,) for a ReLU: exact
             risks split their integrals there.
         scale: the width in x of the narrowest feature of sigma, as 1e-5 for exp(-((x - 1) /
             1e-5)**2). Exact risks look for features down to 1e-3 standard deviations of the score
@@ -193,7 +194,8 @@ class Componentwise(Predictor):
     """
 
     componentwise: ClassVar[bool] = True
-    tame: ClassVar[bool] = False  # sigma is bounded, and varies only where `turns` says
+    # sigma is bounded, and varies only around the points of `turns`
+    tame: ClassVar[bool] = False
 
     sigma: Callable[[Any], Any]
     kinks: Sequence[float] = ()
@@ -227,12 +229,12 @@ class Componentwise(Predictor):
         self.__post_init__()
 
     def turns(self) -> list[tuple[float, float]]:
-        """(place, scale) pairs in x around which sigma varies; quadratures refine there."""
+        """(point, scale) pairs in x around which sigma varies; quadratures refine there."""
         return [(0.0, 1.0), *((x, 1.0) for x in self.kinks)]
 
     @property
     def odd(self) -> bool:
-        """Whether sigma(-x) = -sigma(x), as far as three places tell."""
+        """Whether sigma(-x) = -sigma(x), judged at three points."""
         x = np.array([0.3, 1.0, 2.5])
         return bool(np.allclose(self.activation(-x), -self.activation(x), rtol=1e-12, atol=0))
 
@@ -298,7 +300,7 @@ class LinearAttention(Componentwise):
     Args:
         temperature: lam >= 0, which multiplies the scores; or, for training, a function of the
             step.
-        offset: what every token weighs besides.
+        offset: a constant added to the weight of every token.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
@@ -317,7 +319,7 @@ class LinearAttention(Componentwise):
 
 
 def score_array(x: Any, predictor: Predictor) -> np.ndarray:
-    """Scores as a NumPy array of numbers; those of the library's own loops are one already."""
+    """Scores as a NumPy array of numbers; the library's own loops pass one already."""
     if type(x) is np.ndarray and x.dtype.kind == "f":
         return x
     of = f"{type(predictor).__name__}.weights"
@@ -378,15 +380,15 @@ class Heads:
 
 
 def has_one_head(predictor: object) -> TypeGuard[Predictor]:
-    """Whether this is a predictor with one key and one value, by its own word."""
+    """Whether this is a predictor with one key and one value, by its class attribute."""
     return getattr(type(predictor), "one_head", None) is True
 
 
 def is_componentwise(predictor: object) -> TypeGuard[Componentwise]:
-    """Whether its weights are made token by token, by its own word."""
+    """Whether its weights are computed token by token, by its class attribute."""
     return getattr(type(predictor), "componentwise", None) is True
 
 
 def is_normalised(predictor: object) -> TypeGuard[Normalised]:
-    """Whether its weights are shares of a sum, by its own word."""
+    """Whether its weights are shares of a sum, by its class attribute."""
     return getattr(type(predictor), "normalised", None) is True

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from inspect import signature
-from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar, cast
 
 import numpy as np
 
@@ -44,6 +44,7 @@ __all__ = [
     "laws",
     "laws_of_class",
     "one_hot_means",
+    "per_class",
     "perpendicular",
     "recipe",
     "sampler_of",
@@ -52,6 +53,7 @@ __all__ = [
 
 
 T = TypeVar("T")
+Function = TypeVar("Function", bound=Callable[..., Any])
 Kinds = type[T] | tuple[type[T], ...]
 
 # the methods that determine how tokens and labels are drawn; all but the first belong to a
@@ -135,7 +137,12 @@ class PlantedTask(Protocol):
         """
 
 
-@cache
+def per_class(function: Function) -> Function:
+    """`functools.cache` for functions of classes; mypy does not accept type(x) as hashable there."""
+    return cast(Function, cache(function))
+
+
+@per_class
 def is_planted_class(kind: type) -> bool:
     """Whether tasks of this class have projections. (Not by isinstance: that would look at
     `teachers`, and make vectors of length dim.)
@@ -148,7 +155,7 @@ def is_planted(task: object) -> bool:
     return is_planted_class(type(task))
 
 
-@cache
+@per_class
 def has_value_by_class(kind: type) -> bool:
     """Whether the class alone determines that its tasks are planted and judged by a loss, not by
     wrong signs; `has_classes` decides for the tasks of other classes.
@@ -173,7 +180,7 @@ def is_defined(task: object) -> bool:
     return getattr(getattr(type(task), "projections", None), "defines", False)
 
 
-@cache
+@per_class
 def laws_of_class(kind: type) -> tuple[type, ...]:
     """The class and those of its bases whose tasks draw tokens and labels by the same methods, most
     special first.

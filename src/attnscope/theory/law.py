@@ -1,11 +1,10 @@
 """The law of single-location tokens, as far as a risk in the overlaps depends on it: four numbers.
 
-One token of L, at a place J that no predictor here looks at, is informative; the rest are
-background:
+One token of L is informative, at a location J that no predictor here uses; the rest are background:
 
     X_J ~ N(s k*, gam^2 I),    X_l ~ N(0, I) for l != J,    Y = X_J.v*,    c = k*.v*.
 
-With (k, v) given through their overlaps, every exact risk of this room is a function of
+With (k, v) given through their overlaps, every exact risk of this package is a function of
 (overlaps, temperature, law) and of nothing else: not of the dimension, the seed or the positions.
 The label noise is left out; it adds noise^2.
 """

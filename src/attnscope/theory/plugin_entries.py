@@ -65,7 +65,7 @@ def hyphenated(word: str) -> str:
     return word.replace("_", "-")
 
 
-def add_plugin(point: plugins.Announced, what: str) -> None:
+def add_plugin(point: plugins.EntryPoint, what: str) -> None:
     _, table, method = REGISTRIES[what]
     word = hyphenated(point.name)
     there = table.get(word)
@@ -77,7 +77,7 @@ def add_plugin(point: plugins.Announced, what: str) -> None:
     add(plugin_entry(point, point.load(), what, method), table)
 
 
-def plugin_entry(point: plugins.Announced, found: Any, what: str, method: str) -> Entry:
+def plugin_entry(point: plugins.EntryPoint, found: Any, what: str, method: str) -> Entry:
     if isinstance(found, Entry):
         return replace(found, word=hyphenated(point.name), origin=point.origin)
     if not (isclass(found) and callable(getattr(found, method, None))):

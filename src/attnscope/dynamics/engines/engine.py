@@ -32,7 +32,7 @@ State = dict[str, np.ndarray]
 
 
 def checked_state(state: object, of: str) -> None:
-    """Refuse what is no state of an engine."""
+    """Raise if this is not a state of an engine."""
     if not isinstance(state, dict):
         raise bad("state", of, "what init, start or advance of the engine returned", state)
 

@@ -8,13 +8,12 @@ chosen: each brings its own library (compiled loops, JAX).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 
 from attnscope.dynamics.engines.engine import GramEngine, OverlapEngine
 from attnscope.dynamics.setup import HeadSetup, Setup
 from attnscope.errors import bad
 from attnscope.predictors.attention import Erf, LinearAttention, Softmax, SoftmaxOne
-from attnscope.tasks.base import has_classes, is_defined, laws_of_class
+from attnscope.tasks.base import has_classes, is_defined, laws_of_class, per_class
 from attnscope.tasks.planted.definition_checks import check_one_number
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.risks.multi_head_risk import distinct_tokens
@@ -27,7 +26,7 @@ def engine_for(setup: Setup) -> OverlapEngine:
     return _engine_choice(type(setup.task))(setup)
 
 
-@cache
+@per_class
 def _engine_choice(task: type) -> Callable[[Setup], OverlapEngine]:
     """The row of ENGINES of the most special class of the task."""
     rows = (ENGINES[kind] for kind in laws_of_class(task) if kind in ENGINES)

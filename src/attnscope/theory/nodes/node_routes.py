@@ -1,7 +1,7 @@
 """Risk and gradient of every planted task: the last row of the route table.
 
-By the moments of the label where they serve (labels/moment_risk.py: squared loss, one head, at most
-one projection that is read), else on fixed nodes.
+From the moments of the label where they are enough (labels/moment_risk.py: squared loss, one head,
+a label that depends on at most one projection), else on fixed nodes.
 
 At overlaps the Gram matrix is that of a head's k and v with the first two teachers; of further ones
 a head keeps what these imply (overlaps.py), k.T = a.(K.T, V.T), a = (k.K, k.V) M, and a derivative
@@ -34,7 +34,7 @@ __all__ = [
     "sampled_on_nodes",
 ]
 
-RISK_NODES = 100_000  # nodes of a risk where nobody says how many
+RISK_NODES = 100_000  # nodes of a risk by default
 # nodes of a gradient: each costs some ten times one of a risk, and training asks thousands of times
 GRADIENT_NODES = 1 << 14
 GRAM_TOLERANCE = 1e-9  # as for overlaps: rounding of float64 inner products stays far below
@@ -145,7 +145,7 @@ def gram_excess(
     nodes: bool = True,
 ) -> Excess:  # fmt: skip
     """The excess at Gram matrices (..., V, V) of (trained vectors, teachers); by moments where they
-    serve unless `nodes`.
+    are enough, unless `nodes`.
     """
     reader = reader_of(task, predictor, G.shape[-1] - len(task.teacher_gram))
     flat = G.reshape(-1, *G.shape[-2:])

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -29,6 +28,7 @@ from attnscope.tasks.base import (
     has_value_by_class,
     is_planted,
     laws_of_class,
+    per_class,
 )
 from attnscope.theory.overlaps import Overlaps
 
@@ -112,13 +112,13 @@ def add_route(task: type, predictor: type, route: Route) -> None:
     a later row replaces an earlier one.
     """
     _ROUTES[task, predictor] = route
-    _listed_rows.cache_clear()
+    _listed_rows.cache_clear()  # type: ignore[attr-defined]
 
 
 def remove_route(task: type, predictor: type) -> None:
     """Take out the row of exactly this pair."""
     del _ROUTES[task, predictor]
-    _listed_rows.cache_clear()
+    _listed_rows.cache_clear()  # type: ignore[attr-defined]
 
 
 def all_routes() -> Mapping[tuple[type, type], Route]:
@@ -126,7 +126,7 @@ def all_routes() -> Mapping[tuple[type, type], Route]:
     return MappingProxyType(_ROUTES)
 
 
-@cache
+@per_class
 def _listed_rows(task: type, predictor: type) -> tuple[tuple[Route, ...], Route | None]:
     """The rows of two classes, most special first, and the row of every planted task."""
     kinds = predictor.__mro__
