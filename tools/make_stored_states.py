@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from attnscope.corpora import stored
+from attnscope.corpora import stored_states as stored
 from attnscope.corpora.minilm import token_states
 from attnscope.corpora.sentences import SPLITS, draw_sentences
 
@@ -20,7 +20,7 @@ kept: dict[str, np.ndarray] = {}
 def keep(name: str, states: list[np.ndarray]) -> None:
     """Every token below the other, (layers, tokens, coordinates), and how many each text has."""
     rows = np.concatenate([state[:, :, :: stored.COORDINATE_STRIDE] for state in states], axis=1)
-    kept[f"{name}/codes"], kept[f"{name}/step"] = stored.coded(rows)
+    kept[f"{name}/codes"], kept[f"{name}/step"] = stored.encode_states(rows)
     kept[f"{name}/lengths"] = np.array([state.shape[1] for state in states])
 
 

@@ -1,9 +1,9 @@
-"""Data from installed packages and from the machine itself; nothing is fetched at run time.
+"""Data from installed packages and local files; nothing is downloaded at run time.
 
 In reading order: `digits` (bags of digit images), `mil` (classical multiple-instance sets),
-`sentences`, `text` (sentences whose label one word decides), `minilm` (token states of a small
-language model), `rated_text` (tweets and sentences that people rated), `stored` (a few of them,
-kept), `installed` (what is there, in a sentence). Imports `numerics`; imported by `claims`, the
+`sentences`, `text` (sentences in which one word decides the label), `minilm` (token states of a small
+language model), `rated_text` (tweets and sentences that people rated), `stored_states` (stored token
+states), `installed` (files of installed packages). Imports `numerics`; imported by `claims`, the
 explorer and the examples.
 """
 

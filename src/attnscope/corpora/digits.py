@@ -7,12 +7,12 @@ image, eps the noise.
     y = v.x_J + eps G,   G standard normal;  v standard normal, drawn from `readout_seed`
 
     rule "max"     J = argmax_l v.x_l over images of any digit: key and value point the same way
-    rule "key"     J is the only 0 of the bag; a 0 is told from the other digits by a linear score
-    rule "eight"   J is the only 8 of the bag; no linear score tells an 8 from all other digits, so
-        the gate has to be non-linear
+    rule "key"     J is the only 0 of the bag; a linear score separates 0 from the other digits
+    rule "eight"   J is the only 8 of the bag; no linear score separates 8 from all other digits, so the
+        gate has to be non-linear
 
 Images are drawn with replacement; `part` "train" and "test" draw from disjoint halves of the images
-(even and odd numbers), so that a test bag holds no image seen in training.
+(even and odd numbers), so that a test bag has no image of a training bag.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DIGIT_PARTS = {"all": slice(None), "train": slice(0, None, 2), "test": slice(1, 
 
 
 class DigitImages(NamedTuple):
-    """images (1797, 8, 8) in [0, 1]; digit (1797,), what was written."""
+    """images (1797, 8, 8) in [0, 1]; digit (1797,), the digit that was written."""
 
     images: np.ndarray
     digit: np.ndarray

