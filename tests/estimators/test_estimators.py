@@ -140,7 +140,7 @@ def test_data_pass_does_not_depend_on_its_blocks(combine, monkeypatch):
         theta[-3:],
     )
     whole = data_pass(*args, CATEGORICAL, combine, VARIANCE)
-    monkeypatch.setattr("attnscope.numerics.compiled.data_pass.CACHED", 2 * 8 * 7)
+    monkeypatch.setattr("attnscope.numerics.compiled.data_pass.BLOCK_BYTES", 2 * 8 * 7)
     for a, b in zip(whole, data_pass(*args, CATEGORICAL, combine, VARIANCE)):
         np.testing.assert_allclose(b, a, rtol=EXACT, atol=FORMULA)
 

@@ -60,7 +60,10 @@ def test_a_long_bag_shows_its_most_attended_tokens(classes, shared):
     weight = classes.attention(np.concatenate([rest, shared]))[0]
     top = np.argsort(-weight)[:MAX_COLUMN_TOKENS]
     assert figure.panels[0].y_names == tuple(str(i) for i in top[::-1])
-    assert f"{MAX_COLUMN_TOKENS} of 206 tokens" in figure.panels[0].title and problems(figure) == []
+    assert (
+        f"{MAX_COLUMN_TOKENS} of 206 tokens" in figure.panels[0].title
+        and problems(figure) == []
+    )
     assert figure.title.startswith("predicted P(up) = ")
 
 
@@ -103,7 +106,7 @@ def test_more_classes_witnesses_and_heads(shared):
 def test_the_mean_tokens_share_is_said(model, shared, monkeypatch):
     monkeypatch.setattr(model, "mean_share_", 0.25)
     assert at.plot_attention(model, shared).title.endswith(
-        "25 % of it read from all tokens alike"
+        "25 % of it from all tokens equally"
     )
 
 

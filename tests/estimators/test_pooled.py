@@ -219,7 +219,7 @@ def test_bags_read_from_the_mean(tmp_path):
     np.testing.assert_array_equal(weights.argmax(axis=1), model.locate(test))
     found = model.diagnose(test, truth)
     assert found.mean_share == model.mean_share_ and not found.single_location
-    assert "% of the prediction is read from all tokens alike" in str(
+    assert "% of the prediction comes from all tokens equally" in str(
         found
     ) and "Most of the prediction" in str(found)
     model.save(tmp_path / "m.npz")

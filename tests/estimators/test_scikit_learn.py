@@ -143,7 +143,7 @@ NOT_MET = {  # checks that do not pass, and why
     "check_estimator_sparse_tag": "refused in other words; (n, L, d) arrays are never sparse",
     "check_estimator_sparse_array": "refused in other words; (n, L, d) arrays are never sparse",
     "check_estimator_sparse_matrix": "refused in other words; (n, L, d) arrays are never sparse",
-    "check_supervised_y_2d": "a column of labels is taken as it is, without a warning",
+    "check_supervised_y_2d": "a column of labels is accepted without a warning",
 }
 NOT_MET_BY = {
     RowRegressor: {},

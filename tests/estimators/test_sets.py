@@ -17,8 +17,8 @@ from attnscope.estimators.fit.intervals import (
     fewest_groups,
     group_weights,
     interval_scale,
+    plus_guarantee,
     plus_interval,
-    plus_promise,
 )
 from attnscope.estimators.sets import _min_fit_groups, calibration_size, plus_folds
 
@@ -120,7 +120,7 @@ def test_no_tournament_beats_the_promise(seed):
         most = max(most, weight[strange].sum())
     bound = 2 * (1 - coverage) * (folds * m + 1) + m - 2
     assert most <= bound + EXACT
-    promise = plus_promise(folds * m, folds, coverage)
+    promise = plus_guarantee(folds * m, folds, coverage)
     assert 1 - promise <= bound / ((folds + 1) * m) + EXACT
     assert most >= bound / 4  # the trials come near enough to say something
 
@@ -128,11 +128,11 @@ def test_no_tournament_beats_the_promise(seed):
 def test_the_promise_of_cv_plus():
     for n in (10, 40, 80, 200, 1000, 10000):
         for coverage in (0.8, 0.9, 0.95):
-            promise = plus_promise(n, 10, coverage)
+            promise = plus_guarantee(n, 10, coverage)
             slack = min(1.8 / (n / 10 + 1), (1 - 10 / n) / 11)
             assert promise >= 2 * coverage - 1 - slack - EXACT
-    assert plus_promise(30, 30, 0.9) >= 0.8  # a fold for each: 1 - 2a
-    assert abs(plus_promise(10**6, 10, 0.9) - 0.8) < 1e-4
+    assert plus_guarantee(30, 30, 0.9) >= 0.8  # a fold for each: 1 - 2a
+    assert abs(plus_guarantee(10**6, 10, 0.9) - 0.8) < 1e-4
 
 
 def test_how_many_are_kept_from_the_fit():
@@ -214,7 +214,7 @@ def test_what_was_promised_is_of_the_fit():
     """Not of parameters that were set afterwards, nor of an earlier fit."""
     model = at.SingleLocationRegressor(interval="cv+", **QUICK).fit(X[:12], Y[:12])
     model.set_params(interval="cross")
-    assert model.promised_coverage() == plus_promise(10, 10, 0.9)
+    assert model.promised_coverage() == plus_guarantee(10, 10, 0.9)
     model.fit(X, Y)
     assert model.promised_coverage() == 0 and model.predict_interval(X).shape == (60, 2)
     assert not [name for name in vars(model) if name.startswith("plus_")]
@@ -223,8 +223,8 @@ def test_what_was_promised_is_of_the_fit():
 def test_promised_coverage(fitted):
     assert fitted["cross"][0].promised_coverage() == 0
     assert fitted["split"][0].promised_coverage() == 0.9
-    assert fitted["cv+"][0].promised_coverage() == plus_promise(20, 10, 0.9)
-    assert fitted["cv+"][1].promised_coverage(0.8) == plus_promise(60, 10, 0.8)
+    assert fitted["cv+"][0].promised_coverage() == plus_guarantee(20, 10, 0.9)
+    assert fitted["cv+"][1].promised_coverage(0.8) == plus_guarantee(60, 10, 0.8)
 
 
 # -- tokens ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Shares of plainer models with few bags of classes: the weights by a grid, the mean of token
+"""Shares of plain baselines with few bags of classes: the weights by a grid, the mean of token
 probabilities and the kernel of whole bags against scikit-learn, trees by walking them, what a model
 with shares answers, and who keeps everything.
 """
@@ -56,8 +56,8 @@ def test_shares_are_the_best_of_a_grid():
     _is_best(w, right * [np.exp(-1.5 * error), 1, 1])
 
 
-def _beside(data, token, plainer):
-    return stacking_weights(data, [discount_selection(data, token, plainer), *plainer])
+def _beside(data, token, baselines):
+    return stacking_weights(data, [discount_selection(data, token, baselines), *baselines])
 
 
 def _is_best(w, right):
@@ -267,7 +267,7 @@ def test_a_model_with_shares_answers_like_any_other(tmp_path, monkeypatch):
         assert abs(weight.sum() - 1) < FOUR_DIGITS and weight.min() >= total / len(bag) - 1e-9
     back = at.load_model(tmp_path / "model.npz")
     np.testing.assert_array_equal(back.predict_proba(test), p)
-    assert "read from all tokens alike" in str(back.diagnose(bags, y))
+    assert "comes from all tokens equally" in str(back.diagnose(bags, y))
 
 
 def test_probabilities_sum_to_one_where_leaves_are_mixed():

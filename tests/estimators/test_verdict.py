@@ -1,4 +1,4 @@
-"""What `diagnose` names: the four problems at n = 100, hidden tokens, the poison; its rule case by
+"""What `diagnose` names: the four problems at n = 100, hidden tokens, the shortcut; its rule case by
 case, the density against numerical integration.
 """
 
@@ -165,10 +165,10 @@ def test_evidence_is_a_mean_in_its_standard_errors():
     assert evidence(numbers, same, np.zeros((40, 2)), None)["token"] == 0
 
 
-def test_a_poison_is_named(poisoned_model):
-    model, bags, y = poisoned_model
+def test_a_shortcut_is_named(shortcut_model):
+    model, bags, y = shortcut_model
     found = model.diagnose(bags, y)
-    assert "One kind of token speaks for the negative class" in str(found)
+    assert "One kind of token is evidence for the negative class" in str(found)
     assert "assumption='witness'" in str(found) and "shortcut" in str(found)
     assert found.readings["single"] < found.readings["witness"]
     assert not found.single_location
@@ -203,7 +203,7 @@ def test_groups_enter_the_comparison():
 
 
 @pytest.fixture(scope="module")
-def poisoned_model():
+def shortcut_model():
     rng = np.random.default_rng([19, 7])
     y = np.arange(200) % 2
     bags = [rng.standard_normal((rng.integers(5, 16), 16)) for _ in y]
@@ -215,7 +215,7 @@ def poisoned_model():
 
 def test_a_mean_that_tells_is_no_shortcut():
     """All tokens of class 1 lie off to one side: "single" predicts better than witnesses, by the
-    mean token, and no kind of token speaks for the negative class."""
+    mean token, and no kind of token is evidence for the negative class."""
     rng = np.random.default_rng([22, 501])
     y = np.arange(200) % 2
     bags = [rng.standard_normal((rng.integers(5, 16), 16)) for _ in y]
@@ -230,8 +230,8 @@ def test_a_mean_that_tells_is_no_shortcut():
 
 
 @pytest.mark.slow
-def test_readings_are_compared_where_labels_are_0_and_1(poisoned_model):
-    _, bags, y = poisoned_model
+def test_readings_are_compared_where_labels_are_0_and_1(shortcut_model):
+    _, bags, y = shortcut_model
     quick = {"gate": "linear", "n_starts": 2, "robust": False}
     witness = at.SingleLocationClassifier(assumption="witness", **quick).fit(bags, y)
     found = witness.diagnose(bags, y)

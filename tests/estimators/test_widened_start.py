@@ -1,4 +1,4 @@
-"""What was found in a few directions, as a model of more: its score, its values and its last stage.
+"""A model found in a few directions as a model of more: its score, its values and its last stage.
 
 Second routes: scores in the few directions; values by scikit-learn's ridge on the same weighted
 tokens; directions of directions by composing their projections. Seeds were fixed before looking.
@@ -47,7 +47,7 @@ def planted(seed=0):
 
 @pytest.fixture(scope="module")
 def found():
-    """Whole bags, their folds, the few directions, EM's track there and the one carried on."""
+    """Whole bags, their folds, the few directions, EM's track in them and the widened track."""
     data = planted()
     space = subspace_of(data.tokens, K, 0)
     inside = project_data(data, space)
@@ -78,11 +78,11 @@ def test_known_tokens_are_believed(found):
     """Told another token than the score's in every other bag, the values are those of these."""
     data, parts, space, narrow, _ = found
     known = np.where(np.arange(N) % 2, -1, 2)
-    told = [fold._replace(data=data._replace(known=known)) for fold in parts]
+    known_folds = [fold._replace(data=data._replace(known=known)) for fold in parts]
     wide = widened_track(
-        narrow, told, Options(stop_without_token=True, alpha_value=1.0), space
+        narrow, known_folds, Options(stop_without_token=True, alpha_value=1.0), space
     )
-    train = told[0].train
+    train = known_folds[0].train
     inside = project_data(train, space)
     r = responsibilities(narrow.models[0], inside).reshape(-1, LENGTH)
     r[train.known == 2] = np.eye(LENGTH)[2]
@@ -141,7 +141,7 @@ def test_directions_among_directions(scaled):
     )
 
 
-def test_a_fit_is_carried_on_and_kept(tmp_path):
+def test_a_fit_is_widened_and_kept(tmp_path):
     """80 noisy features around the digits, whose readout no token model fits: sixteen directions
     find which image decides, all of them what it says (NMSE .51 while EM began anew there)."""
     drawn = at.digit_bags(700, "max", seed=3, readout_seed=1)

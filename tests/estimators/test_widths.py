@@ -145,7 +145,7 @@ def test_richer_models_are_sought_in_more_directions(bags, monkeypatch, whole, c
     assert np.mean(model.locate(x) == where) > 0.9
 
 
-def test_what_is_not_carried_on_stays_in_its_own_directions(bags, monkeypatch):
+def test_a_model_that_is_not_widened_keeps_its_directions(bags, monkeypatch):
     """More directions are another draw of them, here of other signs: a model that is kept in the few
     it was found in answers as if the others had never been asked for."""
     x, y, _ = bags

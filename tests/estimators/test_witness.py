@@ -1,5 +1,5 @@
 """The witness reading: its law by enumeration of who is a witness, its slopes by differences, the
-unit test with a poison after Raff and Holt (2023), the rule of the default, refusals, files.
+unit test with a shortcut after Raff and Holt (2023), the rule of the default, refusals, files.
 """
 
 import itertools
@@ -25,7 +25,7 @@ SCORES = RNG.standard_normal(9) * 2
 NUMBERS = Numbers(-1.0, -0.7, -2.0, 1.2)
 
 
-def poisoned(seed, n, test=False, size=3.0):
+def shortcut_bags(seed, n, test=False, size=3.0):
     """Positive bags hold a token about 3 on axis 0; negative bags (at test: positive ones too) one
     about 3 on axis 1.
     """
@@ -96,10 +96,10 @@ def test_scores_of_any_size_have_finite_losses_and_slopes():
             assert np.isfinite([loss, *each, *slopes]).all()
 
 
-def test_a_poison_in_every_negative_bag_is_no_evidence():
+def test_a_shortcut_in_every_negative_bag_is_no_evidence():
     """Bar .8; four seeds looked at beforehand gave .89 to .93 with a standard error of .01."""
-    bags, y = poisoned(0, 300)
-    test, truth = poisoned(0, 600, test=True)
+    bags, y = shortcut_bags(0, 300)
+    test, truth = shortcut_bags(0, 600, test=True)
     default = at.SingleLocationClassifier(gate="linear").fit(bags, y)
     named = at.SingleLocationClassifier(gate="linear", assumption="witness").fit(bags, y)
     assert default.assumption_ == "witness" and default.readings_["chosen"] == "witness"
@@ -107,7 +107,7 @@ def test_a_poison_in_every_negative_bag_is_no_evidence():
     for model in (default, named):
         assert roc_auc_score(truth, model.predict_proba(test)[:, 1]) >= 0.8
     single = at.SingleLocationClassifier(gate="linear", assumption="single", n_starts=4)
-    # the poison is read as evidence for 0: worse than a coin
+    # the shortcut is read as evidence for 0: worse than a coin
     assert roc_auc_score(truth, single.fit(bags, y).predict_proba(test)[:, 1]) < 0.5
 
 
@@ -165,12 +165,12 @@ def test_means_that_no_plane_cuts_off_are_read_as_single():
         found["witness"], found["mean_pool"], found["every_token"]
     )
     told = model.diagnose(bags, y)
-    assert told.verdict == "whole bags" and "told apart as a whole" in str(told)
+    assert told.verdict == "whole bags" and "the bag as a whole" in str(told)
     assert "shortcut" not in str(told)  # no kind of token of its own speaks for either class
 
 
 def test_files_answers_and_places(tmp_path):
-    bags, y = poisoned(3, 120, size=6.0)
+    bags, y = shortcut_bags(3, 120, size=6.0)
     model = at.SingleLocationClassifier(gate="linear", assumption="witness").fit(bags, y)
     model.save(tmp_path / "model.npz")
     back = at.load_model(tmp_path / "model.npz")
@@ -192,7 +192,7 @@ def test_two_equal_halves_count_as_weights():
     """The law's own fit: bags twice, or weight two, at a given ridge; the folds differ, and with
     them the share of wrong labels.
     """
-    bags, y = poisoned(4, 40, size=6.0)
+    bags, y = shortcut_bags(4, 40, size=6.0)
     options = {"gate": "linear", "assumption": "witness", "alpha": 3.0, "n_starts": 1}
     once = at.SingleLocationClassifier(**options).fit(bags, y, sample_weight=np.full(40, 2.0))
     own = np.arange(80)  # the same tokens twice on purpose
@@ -218,7 +218,7 @@ def test_labels_may_be_wrong():
         grid * (1 - 2 * grid)
     )
     assert abs(found - grid[np.argmin(loss)]) <= 2 * (grid[1] - grid[0])
-    bags, y = poisoned(5, 60, size=6.0)
+    bags, y = shortcut_bags(5, 60, size=6.0)
     model = at.SingleLocationClassifier(gate="linear", assumption="witness").fit(bags, y)
     wrong = model.fitted_.values.bias[-1]
     far = model.predict_proba([1e6 * bags[0], -1e6 * bags[0]])

@@ -52,7 +52,7 @@ def test_many_tokens_are_seen_in_a_size_that_the_losses_chose(bags, monkeypatch,
     losses = model.component_losses_
     assert list(losses) == ["16", "32"]
     assert losses[str(model.components_)] == min(losses.values())
-    # one token of six standard units: all but a few bags are told apart
+    # one token of six standard units: all but a few bags are classified
     assert roc_auc_score(y, model.predict_proba(x)[:, 1]) > 0.95
     model.save(tmp_path / "model.npz")
     back = at.load_model(tmp_path / "model.npz")

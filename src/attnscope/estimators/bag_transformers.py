@@ -1,16 +1,16 @@
-"""Steps that stand before a model of bags in a scikit-learn pipeline.
+"""Steps before a model of bags in a scikit-learn pipeline.
 
     BagScaler    x -> (x - m)/s, with m and s the mean and the deviation of each feature
     BagPCA       x -> W^T (x - m), W the k leading eigenvectors of the tokens' covariance
     BagPooling   bag -> (mean, max, ... of its tokens), one row per bag, for any other estimator
 
-Mean, deviation and covariance are over all tokens of all bags, each counted once, so that a long
-bag counts for more. Bags come back in the form in which they were given (an array as an array, a
-list as a list, a table as a table), so that answers of the model behind have the form that they
-would have without the step. What is not in memory is read into it.
+Mean, deviation and covariance are over all tokens of all bags, each counted once, so a long bag has
+more influence. Bags are returned in the form in which they were given (an array as an array, a list
+as a list, a table as a table), so the answers of the model keep their form. Bags that are not in
+memory are read into it.
 
-notation: N tokens in n bags, d features. Exact up to rounding; a feature that is constant is
-centred and not scaled.
+notation: N tokens in n bags, d features. Exact up to rounding; a constant feature is centred and not
+scaled.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ __all__ = ["BagPCA", "BagPooling", "BagScaler"]
 
 
 class BagStep(TransformerMixin, BaseEstimator):
-    """What the three share: bags read once, and given back in the form they had."""
+    """Base of the three steps: reads bags, and returns them in the caller's form."""
 
     def fit(self, bags: Any, y: Any = None) -> Any:
-        """Learn from these bags; y is not looked at."""
+        """Learn from these bags; y is ignored."""
         of = f"{type(self).__name__}.fit"
         self._check_parameters(of)
         held = read_bags(bags, of, leave=column_names(y))
@@ -50,13 +50,15 @@ class BagStep(TransformerMixin, BaseEstimator):
         return read_bags(bags, of, self.n_features_in_, one=True, features=names)
 
     def _check_parameters(self, of: str) -> None:
-        """Refuse parameters that cannot be."""
+        """Refuse invalid parameters."""
 
     def _learn_tokens(self, held: Bags, of: str) -> None:
-        """From tokens (N, d)."""
+        """Learn from tokens (N, d)."""
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of what comes out; input_features where the bags had no names, x0, x1, ... if None."""
+        """Names of the output features. input_features is used if the bags have no names; None: x0, x1,
+        ...
+        """
         names = getattr(self, "feature_names_in_", input_features)
         names = [f"x{i}" for i in range(self.n_features_in_)] if names is None else names
         return np.array(self._names_out([str(name) for name in names]), dtype=object)
@@ -116,8 +118,8 @@ class BagPCA(BagStep):
     """PCA for bags: tokens on the leading directions of their covariance.
 
     Args:
-        n_components: how many (None: all); or a share of the variance in (0, 1), kept by as few as
-            hold it.
+        n_components: the number of directions (None: all); or a share of the variance in (0, 1): the
+            fewest directions that hold it.
         whiten: divide by the deviation along each.
 
     Learnt: components_ (k, d) orthonormal rows, each with its largest entry positive; mean_ (d,);
@@ -149,9 +151,11 @@ class BagPCA(BagStep):
         count, width = held.tokens.shape
         if count < 2:
             raise bad("bags", of, "at least two tokens", f"{count} token")
-        most = min(width, count - 1)  # directions in which so many points can differ
+        most = min(
+            width, count - 1
+        )  # the largest number of directions in which these points can differ
         self.mean_ = held.tokens.mean(axis=0)
-        # of the triangle, which has the same values and directions and no N in it
+        # the triangle has the same singular values and directions, and a size without N
         triangle = np.linalg.qr(held.tokens - self.mean_, mode="r")
         _, size, rows = np.linalg.svd(triangle, full_matrices=False)
         variance = size**2 / (count - 1)
@@ -245,7 +249,7 @@ def _pool_tokens(held: Bags, how: str) -> np.ndarray:
 
 
 def _in_input_form(tokens: np.ndarray, held: Bags, bags: Any, names: list[str]) -> Any:
-    """Tokens (N, k), bag by bag, in the form that the bags had."""
+    """Tokens (N, k), bag by bag, in the form of the caller's bags."""
     if held.rows is not None:
         rows = np.empty_like(tokens)
         rows[held.rows.row] = tokens
@@ -265,7 +269,7 @@ def _in_input_form(tokens: np.ndarray, held: Bags, bags: Any, names: list[str]) 
 def _replace_columns(
     rows: np.ndarray, frame: Any, features: tuple[str, ...], names: list[str]
 ) -> Any:
-    """A table of the same library with these columns in the place of the features."""
+    """A table of the same library with these columns instead of the features."""
     kept = {name: frame[name] for name in frame.columns if str(name) not in features}
     columns = kept | {name: rows[:, i] for i, name in enumerate(names)}
     index = getattr(frame, "index", None)

@@ -1,4 +1,4 @@
-"""What the two estimators share: fitting, attention, locate, save. No numerics here; parameters of
+"""The common part of the two estimators: fit, attention, locate, save. No numerics here; parameters of
 both: parameters.py.
 """
 
@@ -77,7 +77,7 @@ class BagEstimator(HtmlRepr, PerToken, Sets):
         groups: Any = None,
         locations: Any = None,
     ) -> Self:
-        """Choose and fit by cross-validation; forgets any earlier fit.
+        """Choose and fit by cross-validation; an earlier fit is discarded.
 
         Args:
             bags: (n, L, d), or any other form (docs/estimators.md).
@@ -85,8 +85,8 @@ class BagEstimator(HtmlRepr, PerToken, Sets):
             sample_weight: (n,) >= 0, of the bags; 0 leaves a bag out.
             groups: (n,) bags of one group (patient, image) are held out together or not at all, and
                 each group counts once in intervals and sets.
-            locations: (n,) the deciding token's position where it is known, -1 elsewhere; EM then
-                takes it as seen, and no stage after EM is tried.
+            locations: (n,) the deciding token's location where it is known, -1 elsewhere; EM then
+                uses it, and no stage after EM is tried.
         """
         of = f"{type(self).__name__}.fit"
         self._fit_with_interval(bags, y, sample_weight, groups, locations, of)
@@ -114,7 +114,7 @@ class BagEstimator(HtmlRepr, PerToken, Sets):
         codes = bag_groups(groups, held, of, weight)
         if groups is None:
             warn_of_shared_rows(held, weight, of)
-        # a bar where the fit may take seconds and no lines are printed
+        # a progress bar if the fit may take seconds and prints no lines
         work = em_work(len(held.tokens), min(held.tokens.shape[1], NARROW_FEATURES))
         quiet = bool(self.verbose) or work < QUIET_SECONDS * ASSUMED_MULTIPLY_ADDS_PER_SECOND
         with finite_arithmetic(held.tokens, of), progress(100, "fit", disable=quiet) as bar:
@@ -133,7 +133,7 @@ class BagEstimator(HtmlRepr, PerToken, Sets):
         of: str,
     ) -> None:
         warn_of_extremes(held.tokens, of)
-        # bags of one token have nothing to attend to: the mean token's model is all there is
+        # bags of one token leave no token to choose: the model is that of the mean token
         if is_wide(self.components, held.tokens.shape[1]) and held.lengths.max() > 1:
             self._fit_wide(held, labels, kind, weight, codes, options)
         else:
@@ -151,9 +151,9 @@ class BagEstimator(HtmlRepr, PerToken, Sets):
         codes: np.ndarray | None,
         options: Options,
     ) -> None:
-        """With every feature."""
+        """Fit with every feature."""
         each = np.repeat(weight, held.lengths)
-        centre = held.tokens.mean(axis=0)  # squares about the mean: no cancellation
+        centre = held.tokens.mean(axis=0)  # squares about the mean do not cancel
         x = held.tokens - centre
         numbers = labels if self._regression else None
         scaling = scaling_of(float(each.sum()), each @ x, each @ x**2, numbers, weight)
@@ -170,7 +170,7 @@ class BagEstimator(HtmlRepr, PerToken, Sets):
             held.known,
         )
         if not weight.all():
-            # a bag of weight zero takes no part, not even in the folds
+            # a bag of weight zero is ignored, also in the folds
             data = data.take(np.flatnonzero(weight))
         folds = make_folds(data, options.seed)
         options.clock.plan(em_work(*data.tokens.shape))
@@ -195,7 +195,7 @@ class BagEstimator(HtmlRepr, PerToken, Sets):
         codes: np.ndarray | None,
         options: Options,
     ) -> None:
-        """In the tokens' widest directions."""
+        """Fit in the tokens' widest directions."""
         raw = Data(held.tokens, held.offsets, labels, weight, *kind, None, codes, held.known)
         if not weight.all():
             raw = raw.take(np.flatnonzero(weight))
@@ -223,12 +223,12 @@ class BagEstimator(HtmlRepr, PerToken, Sets):
         pooled: Pooled,
         single: Callable[[], Chosen],
     ) -> Chosen:
-        """The fit to keep: that of one deciding token."""
+        """The fit to keep. Here it is the fit of one deciding token."""
         return single()
 
     def _keep_components(self, size: int | None, losses: dict[str, float]) -> None:
-        """How many directions the model sees (None: every feature), and held-out losses of EM by
-        how many, in units of the labels.
+        """Keep the number of directions (None: every feature), and the held-out losses of EM by
+        number of directions, in units of the labels.
         """
         self.components_ = size
         unit = self.scaling_.label_scale**2
@@ -242,7 +242,7 @@ class BagEstimator(HtmlRepr, PerToken, Sets):
         self.mean_pool_ = pooled.fitted
         self.mean_share_ = selected.mean_share
         taken = {name: own for name, *own in getattr(selected, "baselines", ())}
-        for name in list(BASELINES)[1:]:  # the mean token's are there
+        for name in list(BASELINES)[1:]:  # the mean token is kept already
             share, pool = taken.get(name, (0.0, None))
             setattr(self, f"{name}_share_", share)
             setattr(self, f"{name}_pool_", pool)
@@ -273,7 +273,7 @@ class BagEstimator(HtmlRepr, PerToken, Sets):
         return parts[0] if len(parts) == 1 else Answers(*map(np.concatenate, zip(*parts)))
 
     def _standardised_pieces(self, bags: Bags) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Tokens and offsets of as many bags at a time as PIECE bytes hold."""
+        """Tokens and offsets of bags in pieces of at most PIECE_BYTES bytes."""
         rows = max(1, PIECE_BYTES // (8 * bags.tokens.shape[1]))
         first = 0
         while first < len(bags):
@@ -285,13 +285,13 @@ class BagEstimator(HtmlRepr, PerToken, Sets):
             first = last
 
     def _standardised_answers(self, tokens: np.ndarray, offsets: np.ndarray) -> Answers:
-        """For standardised tokens."""
+        """Answers for standardised tokens."""
         own = sum_of_heads(self._all_heads, tokens, offsets)
         return add_baselines(own, self._baseline_shares, tokens, offsets)
 
     @property
     def _baseline_shares(self) -> list[tuple[float, Any]]:
-        """Models that read all tokens alike, with their shares; partial_fit has none."""
+        """Plain baselines with their shares; partial_fit has none."""
         share = {name: getattr(self, f"{name}_share_", 0.0) for name in BASELINES}
         return [
             (share[name], getattr(self, f"{name}_pool_")) for name in BASELINES if share[name]
@@ -306,8 +306,8 @@ class BagEstimator(HtmlRepr, PerToken, Sets):
         """Weight of each token, summing to one in a bag: (n, L), 0 at padding; a list of (L_i,) for
         list input.
 
-        Of one head (0-based), or averaged over the heads. What is read from all tokens alike
-        (`mean_share_`, ...; usually 0) is spread over them.
+        The weights of one head (0-based), or averaged over the heads. The share of the plain
+        baselines (`mean_share_`, ...; usually 0) is spread equally over the tokens.
         """
         held = self._read_bags(bags, "attention")
         heads = (
@@ -323,10 +323,10 @@ class BagEstimator(HtmlRepr, PerToken, Sets):
 
     @in_pieces
     def locate(self, bags: Any, y: Any = None, head: int | None = None) -> np.ndarray:
-        """Position (n,) of the token that decides; with labels y, the token that most probably
-        decided each of them.
+        """Location (n,) of the deciding token in each bag; with labels y, the token that most probably
+        decided the label.
 
-        With several heads (n, heads), a column for each; or that of one head, (n,).
+        With several heads (n, heads), one column per head; or (n,) for one given head.
         """
         held = self._read_bags(bags, "locate")
         heads = (
@@ -398,8 +398,8 @@ class BagEstimator(HtmlRepr, PerToken, Sets):
         return fit_batches(self, batches, y, passes, sample_weight)
 
     def diagnose(self, bags: Any, y: Any, groups: Any = None) -> Any:
-        """What the fit looks like on these bags (best: bags it has not seen), in numbers and plain
-        words; see diagnose.Diagnosis. `groups`: bags that belong together, as in fit.
+        """Check the fit on these bags (ideally new ones), in numbers and sentences; see
+        diagnose.Diagnosis. `groups` as in fit.
         """
         from attnscope.estimators.diagnose import diagnose
 

@@ -41,12 +41,12 @@ class SingleLocationClassifier(ClassifierMixin, BagEstimator):
     Bags are (n, L, d), a list of (L_i, d), (tokens, mask), a table with a column `bag`,
     `open_bags`, ... (docs/estimators.md). Two classes or more.
 
-    assumption="witness": two classes; a token may speak for the second of classes_ and for nothing
-    else, log P(first) = -log(1+e^b) - sum_l log(1+e^{u_l+a+c log L}), and a small share of labels
-    is wrong. Left at "auto", labels 0 and 1 are read as witnesses unless tokens of one kind decide
-    for either class or all tokens alike tell as much (fit/readings.py); other labels, and models
-    with pooling, loss or alpha given, as "single". `assumption_` is what was taken, `readings_`
-    what the choice rests on.
+    assumption="witness": two classes; a token can only be evidence for the second of classes_,
+    log P(first) = -log(1+e^b) - sum_l log(1+e^{u_l+a+c log L}), and a small share of labels is
+    wrong. With "auto", labels 0 and 1 are read as "witness" unless tokens of one kind decide for
+    either class or a plain baseline explains as much (fit/readings.py). Other labels, and models
+    with given pooling, loss or alpha, are read as "single". `assumption_` is the reading that was
+    chosen, `readings_` holds the numbers behind the choice.
 
     Args:
         gate: "linear", "quadratic" (adds |x|^2), "random-features" or "auto" (quadratic, random
@@ -61,18 +61,18 @@ class SingleLocationClassifier(ClassifierMixin, BagEstimator):
         robust: Student-t tokens instead of Gaussian ones: True, False or "auto" (where tails are
             heavy and it helps).
         components: "auto" (how many of the tokens' widest directions to fit in, by held-out loss;
-            all of them up to 64 features), a number of directions, or None (all features, whatever
-            it costs).
-        max_seconds: wall time after which no further rival is tried and the best so far is fitted;
+            all of them up to 64 features), a number of directions, or None (all features, at any
+            cost).
+        max_seconds: wall time after which no further model is tried and the best so far is fitted;
             None: no limit.
         random_state: integer >= 0, or None for 0.
         n_jobs: threads over cross-validation folds; None is 1, -1 all.
         verbose: print a line per step.
         assumption: "single" (one token decides), "witness" (below) or "auto".
-        class_weight: None, "balanced" (every class weighs the same in all) or a mapping of classes
-            to factors of their bags' weights; 1 for those it does not name.
-        interval: how sets of classes are measured: "cross" (no promise), "split" (some bags or
-            groups are kept from the fit) or "cv+" (ten more fits).
+        class_weight: None, "balanced" (every class has the same total weight) or a mapping of
+            classes to factors of their bags' weights; 1 for classes it does not name.
+        interval: how sets of classes are calibrated: "cross" (no guarantee), "split" (some bags or
+            groups are held out from the fit) or "cv+" (ten more fits).
 
     >>> import attnscope as at
     >>> batch = at.SingleLocation(dim=8, length=5, signal=5.0, noise=0.0).sample(200, seed=1)
@@ -144,8 +144,8 @@ class SingleLocationClassifier(ClassifierMixin, BagEstimator):
         pooled: Pooled,
         single: Callable[[], Chosen],
     ) -> Chosen:
-        """Under the reading asked for, or under the one the rule of fit/readings.py takes."""
-        known = folds[0].data.known is not None  # a location is of one deciding token
+        """The fit under the requested reading, or under the one that the rule of fit/readings.py chooses."""
+        known = folds[0].data.known is not None  # a known location implies one deciding token
         reading = "single" if known else self._requested_reading()
         self.readings_ = None
         self.assumption_ = reading
@@ -201,14 +201,14 @@ class SingleLocationClassifier(ClassifierMixin, BagEstimator):
     @in_pieces
     def decision_function(self, bags: Any) -> np.ndarray:
         """Log odds (n,) of the second of two classes; logarithms (n, C) of more classes'
-        probabilities. The largest is what `predict` says.
+        probabilities. `predict` returns the class of the largest.
         """
         return log_odds_of(
             self._bag_answers(self._read_bags(bags, "decision_function")).output
         )
 
     def score(self, bags: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the bags whose class is right."""
+        """Share of the bags with the right class."""
         found = self.predict(bags)
         labels = check_labels(y, len(found), f"{CLASSIFIER_NAME}.score")
         weight = score_weights(sample_weight, len(found), f"{CLASSIFIER_NAME}.score")
@@ -231,10 +231,10 @@ class SingleLocationClassifier(ClassifierMixin, BagEstimator):
 
     @in_pieces
     def predict_set(self, bags: Any, coverage: float = 0.9) -> np.ndarray:
-        """Which classes the label is among with this probability: True in (n, C), columns in the
-        order of classes_. The most probable class is always among them.
+        """The set of classes that contains the label with this probability: True in (n, C), columns in
+        the order of classes_. It always contains the most probable class.
 
-        Promises as of SingleLocationRegressor.predict_interval, by `interval`.
+        The guarantees are those of SingleLocationRegressor.predict_interval, by `interval`.
         """
         held = self._read_bags(bags, "predict_set")
         coverage = self._check_coverage(coverage, "predict_set")

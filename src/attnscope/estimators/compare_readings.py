@@ -42,15 +42,15 @@ READING_LEAD_STANDARD_ERRORS = 2.0
 # below, the comparison takes about two seconds and shows no progress
 QUIET_TOKEN_NUMBERS = 2e6
 SHORTCUT_WARNING = (
-    "One kind of token speaks for the negative class: a shortcut, if it may turn up in positive "
-    "bags later; try assumption='witness', which listens to tokens for the positive class only."
+    "One kind of token is evidence for the negative class: a shortcut, if such tokens may occur in "
+    "positive bags later; try assumption='witness', which uses evidence for the positive class only."
 )
 WITNESS_WARNING = (
-    "Read as witnesses although tokens that speak for the negative class would predict held-out "
-    "labels better: if they never turn up in positive bags, try assumption='single'."
+    "Read as witnesses, although evidence for the negative class would predict held-out labels "
+    "better: if such tokens never occur in positive bags, try assumption='single'."
 )
 SINGLE_WARNING = (
-    "Tokens of one kind decide for either class, and read so they predict held-out labels better: "
+    "Tokens of one kind decide for either class, and this reading predicts held-out labels better: "
     "try assumption='single'."
 )
 

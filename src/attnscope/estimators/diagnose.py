@@ -2,27 +2,27 @@
 for each thing that looks wrong.
 
 gain   mean loss of the mean-pool baseline minus that of the model on these bags, with a normal 95 %
-    interval of the paired mean (groups of bags are independent of each other, their bags need not be)
-agreement   share of starts that after a few EM steps reach 90 % of what the best gains over no
-    tokens (1 after partial_fit: one start)
-attended        mean over bags of exp(entropy of the token weights): 1 = one token, L = all alike
-explained       1 - loss/(loss without tokens) on these bags; 0 where all labels are alike
-mean share   how much of the prediction is read from all tokens alike instead of the deciding one:
-    from their mean, or as the mean of their probabilities (fit/pooled.py, fit/stacking.py)
-role swap   the roles exchanged explain y better: attend to the token with the largest (or smallest)
-    value, read its score. A model caught at
-                the swapped stationary point (its gate is the true value, its values the true key)
-                predicts about half of what can be, its exchange nearly all. Several heads: of the
-                head where this is most so, on the labels minus the other heads'
-position   the located positions pile up at one place of equally long bags (chi-squared test at
-    1e-3)
-evidence    of fit's own held-out folds, in standard errors (fit/evidence.py; after partial_fit, which
-    holds none out, of these bags)
-doubt           share of the labels' spread that is doubt about which token decides (verdict.py)
-readings    labels 0 and 1: both readings compared (both_readings.py)
+    interval of the paired mean (groups of bags are independent; bags of one group need not be)
+agreement   share of starts that after a few EM steps reach 90 % of the best start's gain over a
+    constant (1 after partial_fit: one start)
+attended        mean over bags of exp(entropy of the token weights): 1 = one token, L = equal weights
+explained       1 - loss/(loss of a constant) on these bags; 0 if all labels are equal
+mean share   share of the plain baselines in the prediction, which read all tokens equally: the mean
+    token, the mean of token probabilities, ... (fit/pooled.py, fit/stacking.py)
+role swap   key and value with exchanged roles explain y better: attend to the token with the largest
+    (or smallest) value, read its score. A model at the role-swapped minimum (its gate is the true
+    value, its values the true key) predicts about half of what is possible, with exchanged roles
+    nearly all. Several heads: for the head where the difference is largest, on the labels minus the
+    predictions of the other heads
+position   the located tokens are too often at the same location of equally long bags (chi-squared
+    test at 1e-3)
+evidence    in standard errors (fit/evidence.py), from fit's held-out folds; after partial_fit, which
+    holds no bags out, from these bags
+doubt           share of the labels' spread due to uncertainty about the deciding token (verdict.py)
+readings    labels 0 and 1: comparison of both readings (compare_readings.py)
 
-The gain is honest only on bags that were not used in fit; `cv_gain` and `evidence` are from fit's
-own held-out folds. The rest is descriptive.
+The gain is unbiased only on bags that were not used in fit; `cv_gain` and `evidence` come from
+fit's own held-out folds. The other numbers are descriptive.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ __all__ = ["Diagnosis", "diagnose"]
 
 # a gain below 5 % of the baseline's loss is not worth an attention model
 SMALL_GAIN_SHARE = 0.05
-POSITION_SIGNIFICANCE = 1e-3  # significance at which piled-up positions are reported
-# a solution that explains more is trusted even if only one start found it: there is hardly a better
-# one to miss
+POSITION_SIGNIFICANCE = 1e-3  # of the test for equally frequent locations
+# a solution that explains more is trusted even if only one start found it: no other can be much
+# better
 TRUSTED_EXPLAINED_SHARE = 0.9
-# attended tokens above this share of the bag: the weights hardly choose
+# with more attended tokens the weights hardly choose
 DIFFUSE_TOKEN_SHARE = 0.5
 
 
@@ -96,7 +96,7 @@ class Diagnosis:
 
     @property
     def single_location(self) -> bool:
-        """Nothing looks wrong, the verdict included."""
+        """Is there no warning, including the verdict?"""
         return not self.warnings
 
     def __str__(self) -> str:
@@ -108,7 +108,7 @@ class Diagnosis:
             f"{100 * self.agreement:.0f} % of starts agree."
         )
         if self.mean_share:
-            head += f" {100 * self.mean_share:.0f} % of the prediction is read from all tokens alike."
+            head += f" {100 * self.mean_share:.0f} % of the prediction comes from all tokens equally."
         good = (
             [VERDICT_SENTENCES[self.verdict]]
             if self.verdict in SINGLE_LOCATION_VERDICTS
@@ -160,7 +160,7 @@ def diagnose(model: Any, bags: Any, y: Any, groups: Any = None) -> Diagnosis:
 
 
 def _is_mean_as_good(facts: dict[str, float]) -> bool:
-    """Does the mean token do about as well on these bags?"""
+    """Does the mean token predict about as well on these bags?"""
     return (
         facts["gain_low"] <= 0 or facts["gain"] < SMALL_GAIN_SHARE * facts["mean_pool_loss"]
     )
@@ -174,7 +174,7 @@ def _evidence_on_bags(model: Any, data: Data) -> dict[str, float]:
 
 
 def _token_doubt(model: Any, held: Bags, data: Data) -> float:
-    """Of the head that is most in doubt; of the witness reading 0: several may speak."""
+    """The largest doubt of all heads; 0 for the witness reading, where several tokens may count."""
     worst = 0.0
     for head in model._all_heads:
         if head.combine == WITNESS:
@@ -237,8 +237,8 @@ def _gain_facts(model: Any, data: Data, codes: np.ndarray | None) -> dict[str, f
 
 
 def _constant_losses(data: Data) -> np.ndarray:
-    """Loss of each bag if the tokens are not looked at: squared (fit has centred the labels), or
-    minus the log share of its class.
+    """Loss of each bag under a constant: the squared label (fit centres labels), or minus the log
+    share of its class.
     """
     return (
         data.labels**2
@@ -248,7 +248,7 @@ def _constant_losses(data: Data) -> np.ndarray:
 
 
 def _attention_facts(model: Any, held: Bags, data: Data) -> dict[str, float]:
-    """Mean over bags and heads."""
+    """Attended tokens, averaged over bags and heads; share of the baselines; mean length."""
     attended = []
     for head in model._all_heads:
         p = model._token_weights(held, None, head)
@@ -327,8 +327,8 @@ def _warning_sentences(
         )
     if facts["mean_share"] > HALF_SHARE:
         out.append(
-            "Most of the prediction is read from all tokens alike: `locate` names the token that "
-            "the smaller part is read from."
+            "Most of the prediction comes from all tokens equally: `locate` names the token of "
+            "the smaller part."
         )
     if facts["agreement"] <= 1 / 8 and facts["explained"] < TRUSTED_EXPLAINED_SHARE:
         out.append(

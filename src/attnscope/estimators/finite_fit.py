@@ -72,7 +72,7 @@ def warn_of_extremes(tokens: np.ndarray, of: str) -> None:
         warnings.warn(
             f"{of}: in one feature the farthest token is {ratio:.0e} times as far out as the "
             "middle one, so that the others "
-            "look alike and the fit rests on few of them; try to drop or clip the extreme tokens.",
+            "look equal and the fit depends on few of them; try to drop or clip the extreme tokens.",
             stacklevel=5,
         )
 

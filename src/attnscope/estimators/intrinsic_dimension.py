@@ -1,25 +1,24 @@
-"""How many dimensions tokens have near each other: two nearest neighbours.
+"""The dimension of the set on which tokens lie, by two nearest neighbours.
 
 notation: n tokens in R^D on a set of dimension m; r_1 < r_2 distances of a token to its two nearest
-others.
+neighbours.
 
-Where the tokens' density hardly changes over such distances, (r_2/r_1)^m is Pareto(1) distributed
-whatever the density is (the law of two nearest neighbours, a standard fact), so log(r_2/r_1) is
-exponential with mean 1/m and
+If the tokens' density hardly changes over such distances, (r_2/r_1)^m has the Pareto(1) distribution
+for any density (a standard fact). So log(r_2/r_1) is exponential with mean 1/m, and
 
     m^ = (n - 1)/sum log(r_2/r_1)
 
-is unbiased for independent ratios. Neighbours share neighbours: the spread of m^ is some 1.35 times
-that of independent ratios for m = 1, 2, 4, and 1.5 is taken. With n' = n/1.5^2 the interval of m is
-m^ Gamma(n')/n', and the error a fifth of the longer half of what misses with 5 standard errors.
-Neighbours at a finite distance see curvature, edges and the density's slope; their distance is of
-order n^(-1/m) of the whole, and the error has m^ n^(-2/m^) added for it: in ten dimensions and
-more, where no number of tokens is large, it says so.
+is unbiased for independent ratios. Neighbouring tokens share neighbours: the standard deviation of
+m^ is about 1.35 times that of independent ratios for m = 1, 2, 4, and 1.5 is used. With n' = n/1.5^2
+the interval of m is m^ Gamma(n')/n', and the error is a fifth of the longer half of the interval at
+the level of 5 standard errors. At a finite distance curvature, edges and the slope of the density
+matter; this distance is of order n^(-1/m) of the whole, and m^ n^(-2/m^) is added to the error. In
+ten or more dimensions no number of tokens is large enough, and the error shows it.
 
-m is at most D, so m^ is cut at D. Tokens on a lattice, or rounded, are no sample of a density: ties
-r_1 = r_2 add nothing to the sum. A share of ties is an error of m^ of that share; where it is more
-than MAX_TIE_SHARE, and where even the lower end of the interval of m is above D (a lattice with a little
-noise), the tokens are refused.
+m is at most D, so m^ is cut at D. Tokens on a lattice, or rounded tokens, are not a sample of a
+density: ties r_1 = r_2 add nothing to the sum. A share of ties changes m^ by this share. Tokens are
+refused if the share exceeds MAX_TIE_SHARE, or if the lower end of the interval of m is above D (a
+lattice with a little noise).
 """
 
 from __future__ import annotations
@@ -38,17 +37,19 @@ from attnscope.numerics.border.estimate import Estimate, estimate
 __all__ = ["intrinsic_dimension"]
 
 DIMENSION_NAME = "intrinsic_dimension"
-# different tokens: with fewer the interval reaches from a third to three times
+# with fewer distinct tokens the interval extends from a third to three times the estimate
 MIN_TOKEN_COUNT = 20
 FIVE_SIGMA_TAIL = 2.866516e-7  # P(N(0, 1) > 5)
-# spread over that of independent ratios; see the module docstring
+# standard deviation over that of independent ratios; see the module docstring
 SHARED_NEIGHBOUR_FACTOR = 1.5
-BLOCK_DISTANCES = 1 << 22  # distances held at a time: 32 MB
-CANDIDATE_COUNT = 8  # nearest by a fast formula, then measured exactly
-# log(r_2/r_1) up to which distances are equal: rounding of coordinates of size 1 at distances of
-# 1e-6; tokens of a density in ten dimensions are so close once in 1e8
+BLOCK_DISTANCES = 1 << 22  # in memory at a time: 32 MB
+CANDIDATE_COUNT = (
+    8  # the nearest by a fast formula; their distances are then computed exactly
+)
+# up to this log(r_2/r_1) distances count as equal: the rounding error of coordinates of size 1 at
+# distances of 1e-6; in ten dimensions tokens of a density are this close once in 1e8
 TIE_LOG_RATIO = 1e-9
-MAX_TIE_SHARE = 0.01  # share of ties: as much as the error of m^ from 10,000 tokens
+MAX_TIE_SHARE = 0.01  # as large as the relative error of m^ from 10,000 tokens
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -57,7 +58,7 @@ def intrinsic_dimension(tokens: ArrayLike, most: int = 10_000, seed: int = 0) ->
 
     Args:
         tokens: real numbers, any leading axes; equal tokens count once.
-        most: of more tokens than this, so many are drawn (with `seed`).
+        most: if there are more tokens, this many are drawn (with `seed`).
 
     With the smoothness beta of a function of the tokens, its error from n of them falls like
     n^(-2 beta/(2 beta + m)): claim around-08.
@@ -109,7 +110,7 @@ def intrinsic_dimension(tokens: ArrayLike, most: int = 10_000, seed: int = 0) ->
 
 
 def _centre_and_scale(x: np.ndarray) -> np.ndarray:
-    """Centred and of size 1: a dimension has no unit, and squares must not overflow."""
+    """Tokens centred and scaled to size 1, so that squares do not overflow."""
     x = x / np.abs(x).max()
     x = x - x.mean(axis=0)
     return x / np.abs(x).max()

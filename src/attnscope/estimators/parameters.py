@@ -1,4 +1,4 @@
-"""The parameters of both estimators and their checks, each a sentence where it cannot be.
+"""The parameters of both estimators, and their checks.
 
 Parameters of both (see docs/estimators.md for when to change one):
     gate   "linear", "quadratic" (adds |x|^2), "random-features" or "auto" (quadratic, random
@@ -14,18 +14,18 @@ Parameters of both (see docs/estimators.md for when to change one):
     robust   Student-t tokens (5 degrees of freedom) instead of Gaussian ones: True, False or "auto"
         (where tails are heavy and it helps)
     components   "auto" (how many of the tokens' widest directions to fit in, by held-out loss;
-        all of them up to 64 features), a number of directions, or None (all features, whatever it costs)
-    max_seconds   wall time after which no further rival is tried: the best so far is fitted, with
+        all of them up to 64 features), a number of directions, or None (all features, at any cost)
+    max_seconds   wall time after which no further model is tried and the best so far is fitted, with
         its held-out losses; None: no limit
     random_state  integer >= 0, or None for 0
     n_jobs        threads over cross-validation folds; None is 1, -1 all
     verbose       print a line per step
-    assumption   "single" (one token decides), "witness" (two classes, of which tokens speak for the
+    assumption   "single" (one token decides), "witness" (two classes; tokens are evidence for the
         second only) or "auto" (by the rule of fit/readings.py for labels 0 and 1, else "single")
-    class_weight   classes only: None, "balanced" (every class weighs the same in all) or a mapping
-        (or pairs) of classes to factors of their bags' weights; 1 for those it does not name
-    interval   how intervals and sets of classes are measured: "cross" (no promise), "split" (some
-        groups are kept from the fit) or "cv+" (ten more fits); see sets.py
+    class_weight   classes only: None, "balanced" (every class has the same total weight) or a mapping
+        (or pairs) of classes to factors of their bags' weights; 1 for classes it does not name
+    interval   how intervals and sets of classes are calibrated: "cross" (no guarantee), "split"
+        (some groups are held out from the fit) or "cv+" (ten more fits); see sets.py
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from attnscope.numerics.border.whole_values import refuse_lost
 
 __all__ = ["Parameters"]
 
-# heads are fitted together, and the time grows with their square: these take hours
+# heads are fitted together, and the time grows with the square of their number: this many take hours
 MAX_HEAD_COUNT = 64
 MIXTURE_NOTE = (
     "(the mixture is over which one token decides; sigmoid gates let several count at once)"
@@ -61,7 +61,7 @@ PARAMETER_CHOICES = {
 
 
 class Parameters(BaseEstimator):
-    """What the estimators are told."""
+    """The parameters of the estimators."""
 
     _regression: bool
 
@@ -228,5 +228,5 @@ class Parameters(BaseEstimator):
         return int(jobs) if jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(jobs))
 
     def _class_weights(self, labels: np.ndarray, weight: np.ndarray, of: str) -> np.ndarray:
-        """Bag weights (n,), times those of the classes where there are any."""
+        """Bag weights (n,), times class weights if there are classes."""
         return weight

@@ -1,10 +1,11 @@
 """`partial_fit` and `fit_batches` of both estimators: EM over batches, see fit/em_batches.py. No
 numerics here.
 
-The first pass over the data learns the scale (and the classes), the second the starts, every later
-one is one EM step on all bags. The model can predict from the end of the second pass on. Tokens of
-more than WIDE features go another way from the third pass on (fit/long_bags.py): fewer directions,
-starts told apart on a sample of each bag. EM only: no cross-validation, no intervals.
+The first pass over the data learns the scale (and the classes), the second the starts; every later
+pass is one EM step on all bags. The model can predict after the second pass. Tokens with more than
+MIN_WIDE_FEATURES features are treated differently from the third pass on (fit/long_bags.py): in
+fewer directions, with starts compared on a sample of each bag. EM only: no cross-validation, no
+intervals.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def partial_fit(
 
 
 def open_stream(model: Any, of: str) -> Stream:
-    """The state between batches, begun anew where there is none; refuses what is not EM."""
+    """The state between batches, created if there is none; refuses parameters that EM lacks."""
     options = model._fit_options(of)
     for name, allowed in EM_BATCH_CHOICES.items():
         if getattr(model, name) not in allowed:
@@ -110,7 +111,7 @@ def open_stream(model: Any, of: str) -> Stream:
 
 
 def batch_labels(model: Any, stream: Stream, y: np.ndarray, of: str) -> np.ndarray:
-    """Numbers as they are; classes as indices, in the first pass collected."""
+    """Labels as numbers: numbers unchanged, classes as indices. The first pass collects the classes."""
     if model._regression:
         return model._encode_labels(y, of)[0]
     if stream.passes > 0:
@@ -214,7 +215,7 @@ def _is_long(model: Any) -> bool:
 
 
 def _fit_long(model: Any, batches: Any, steps: int, of: str, blocks: Any = None) -> Any:
-    """From the scale and the moments on, as in fit/long_bags.py."""
+    """Continue after the scale and the moments, by fit/long_bags.py."""
     stream = model._stream
     components = DEFAULT_DIRECTION_COUNT if model.components == "auto" else model.components
     say = print if model.verbose else (lambda line: None)
@@ -237,12 +238,12 @@ def _fit_long(model: Any, batches: Any, steps: int, of: str, blocks: Any = None)
         )
         answers = model._bag_answers(Bags(first[0], first[1], "list"))
     check_finite(first[0], of, answers.output, answers.spread)
-    model._stream = None  # its sums are of another kind: partial_fit begins anew
+    model._stream = None  # its sums have another form, so partial_fit must start again
     return model
 
 
 def _read_batches(model: Any, stream: Stream, batches: Any, of: str) -> Iterator[Batch]:
-    """The batches once more: tokens, offsets, labels as numbers, weights."""
+    """Read the batches again: tokens, offsets, labels as numbers, weights."""
     for (bags, y, weight), _ in _mark_last_batch(batches, of):
         held = read_bags(
             bags, of, model.n_features_in_, features=getattr(model, "feature_names_in_", None)
@@ -269,13 +270,13 @@ def _mark_last_batch(batches: Any, of: str) -> Iterator[tuple[tuple, bool]]:
             of,
             "readable once per pass",
             "no batch left",
-            "a function that opens them anew",
+            "a function that opens them again",
         )
     yield held, True
 
 
 def forget_fit(model: Any) -> None:
-    """Drop everything an earlier fit learnt."""
+    """Drop all attributes of an earlier fit."""
     for name in [
         name for name in vars(model) if name.endswith("_") and not name.startswith("_")
     ]:
@@ -289,7 +290,7 @@ def fit_on_workers(
     model: Any, bags: DaskBags, y: Any, passes: int, sample_weight: Any, of: str
 ) -> Any:
     """`fit_batches` with the sums of each file made by a dask worker: the same passes, in the same
-    order up to the rounding of sums; what has been projected (fit/long_bags.py) is kept here.
+    order up to the rounding of sums. Projected tokens (fit/long_bags.py) are kept in this process.
     """
     y = check_labels(y, len(bags), of)
     weight = check_weights(sample_weight, len(bags), of)
@@ -325,7 +326,7 @@ def _sums_of_file(
     shared: tuple[Any, Stream, str], bags: OpenBags, y: np.ndarray, weight: np.ndarray
 ) -> Stream:
     model, stream, of = shared
-    stream = stream.blank()  # workers may be threads, which share it
+    stream = stream.blank()  # workers may be threads that share it
     for batch in _file_batches(model, stream, bags, y, weight, of):
         stream.add_batch(*batch)
     return stream

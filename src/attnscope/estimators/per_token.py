@@ -49,7 +49,7 @@ class PerToken:
 
     @in_pieces
     def values(self, bags: Any, head: int | None = None) -> Any:
-        """What each token would say if it decided, in the form of `attention`: the expected label,
+        """The prediction of each token if it decided, in the form of `attention`: the expected label,
         the probability of the second of two classes, (..., C) for more; under "witness" the
         probability that it is one. Several heads: of one, whose values add to the mean label.
         """

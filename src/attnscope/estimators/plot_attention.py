@@ -1,9 +1,10 @@
-"""One bag as a figure: how much attention each token has, and what it would say if it decided.
+"""Plot one bag: the attention of each token, and its value.
 
-Tokens in a column (by name or number), or tiles on a grid where they have coordinates. What a token
-says is drawn only where it has at least MIN_VALUE_ATTENTION of the attention: elsewhere the model was never
-asked. A long bag shows its MAX_COLUMN_TOKENS tokens of largest attention, and says how much of it they hold. On
-a grid a place without a tile stays empty; attention is on a logarithmic scale, from MIN_DRAWN_ATTENTION on.
+Tokens are drawn in a column (by name or number), or as tiles on a grid if they have coordinates.
+The value of a token is drawn only if it has at least MIN_VALUE_ATTENTION of the attention; elsewhere
+the model was not trained. Of a long bag the MAX_COLUMN_TOKENS tokens with the largest attention are
+shown, with their total attention. On a grid a position without a tile stays empty, and attention has
+a logarithmic scale, from MIN_DRAWN_ATTENTION on.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from attnscope.numerics.border import validation as check
 
 __all__ = ["plot_attention"]
 
-MAX_COLUMN_TOKENS = 16  # tokens whose names can be read in a column
-MIN_VALUE_ATTENTION = 0.01  # of the attention
-MIN_DRAWN_ATTENTION = 1e-6  # attention below is drawn as this much
-GRID_TOLERANCE_TILES = 1e-6  # in units of a tile: coordinates so far off a grid are on it
-# tiles a side: more are no picture, and two far points would ask for all the memory there is
+MAX_COLUMN_TOKENS = 16  # names of more tokens would not be legible
+MIN_VALUE_ATTENTION = 0.01  # below, the value of a token is not drawn
+MIN_DRAWN_ATTENTION = 1e-6  # smaller attention is drawn as this
+GRID_TOLERANCE_TILES = 1e-6  # coordinates this close to a grid are on it
+# larger maps are not legible, and two distant points would need too much memory
 MAX_TILES_PER_SIDE = 4000
 PLOT_NAME = "plot_attention"
 
@@ -42,15 +43,15 @@ def plot_attention(
         model: a fitted SingleLocationRegressor or SingleLocationClassifier.
         bag: (L, d), or any form of bags with one bag in it.
         labels: L words for the tokens.
-        coords: (L, 2) places x, y on a regular grid, y downwards as in images; instead of labels.
-        head: which, where there are several.
+        coords: (L, 2) positions x, y on a regular grid, y downwards as in images; instead of labels.
+        head: number of the head, if there are several.
 
     >>> import attnscope as at
     >>> data = at.SingleLocation(dim=5, length=4, signal=5.0, noise=0.1).sample(60, seed=1)
     >>> model = at.SingleLocationRegressor(alpha=(np.inf, 0.1)).fit(data.tokens, data.target)
     >>> figure = plot_attention(model, data.tokens[0], labels=["a", "b", "c", "d"])
     >>> [panel.title for panel in figure.panels]
-    ['attention', 'what a token says']
+    ['attention', 'value of each token']
     """
     if not hasattr(model, "attention") or not hasattr(model, "values"):
         raise bad("model", PLOT_NAME, "a fitted SingleLocation model", type(model).__name__)
@@ -77,8 +78,8 @@ def plot_attention(
 def _prediction_and_values(
     model: Any, one: Bags, value: np.ndarray, head: int | None
 ) -> tuple[float | None, str, np.ndarray]:
-    """The prediction (None: that of one head of several is none), what it is called, and the
-    tokens' values (L,) of the same kind.
+    """The prediction (None for one of several heads, which has none), its name, and the tokens'
+    values (L,) in the same unit.
     """
     classes = getattr(model, "classes_", None)
     if classes is None:
@@ -96,7 +97,7 @@ def _prediction_and_values(
 def _figure_title(model: Any, predicted: float | None, name: str) -> str:
     said = f"predicted {name} = {predicted:.3g}" if predicted is not None else name
     share = model._mean_share
-    return said + (f", {100 * share:.0f} % of it read from all tokens alike" if share else "")
+    return said + (f", {100 * share:.0f} % of it from all tokens equally" if share else "")
 
 
 # -- in a column -----------------------------------------------------------------------------------
@@ -123,9 +124,9 @@ def _column_panels(
     if len(weight) > MAX_COLUMN_TOKENS:
         shown = np.argsort(-weight, kind="stable")[:MAX_COLUMN_TOKENS]
         held = min(float(weight[shown].sum()), 1.0)
-        share = f"{held:.3f}" if held <= 0.999 else "over 0.999"  # never more than there is
+        share = f"{held:.3f}" if held <= 0.999 else "over 0.999"  # rounding must not exceed 1
         title = f"attention: {MAX_COLUMN_TOKENS} of {len(weight)} tokens, with {share} of it"
-    place = np.arange(len(shown))[::-1]  # to be read downwards
+    place = np.arange(len(shown))[::-1]  # the first token is at the top
     names = tuple(words[i] for i in shown[::-1])
     gap = np.full(len(shown), np.nan)
     along = np.column_stack([np.zeros(len(shown)), weight[shown], gap]).ravel()
@@ -146,7 +147,7 @@ def _column_panels(
         ends = [-0.5, len(shown) - 0.5]
         marks = (says, Line([predicted, predicted], ends, "the prediction", 1, dashed=True))
     second = Panel(
-        "what a token says",
+        "value of each token",
         f"{name} if it decides" if predicted is not None else name,
         "token",
         marks,
@@ -210,5 +211,5 @@ def _map_panels(
 
     return (
         panel("attention", first, most),
-        panel(f"what tiles of {MIN_VALUE_ATTENTION:.0%} or more say", second),
+        panel(f"values of tiles with {MIN_VALUE_ATTENTION:.0%} or more", second),
     )

@@ -1,5 +1,5 @@
-"""SingleLocationRegressor: numbers decided by one token of a bag. A face over estimators.fit;
-see docs/estimators.md.
+"""SingleLocationRegressor: regression on bags in which one token decides the label; see
+docs/estimators.md.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class SingleLocationRegressor(RegressorMixin, BagEstimator):
         robust: Student-t tokens instead of Gaussian ones: True, False or "auto" (where tails are
             heavy and it helps).
         components: "auto" (how many of the tokens' widest directions to fit in, by held-out loss;
-            all of them up to 64 features), a number of directions, or None (all features, whatever
-            it costs).
-        max_seconds: wall time after which no further rival is tried and the best so far is fitted;
+            all of them up to 64 features), a number of directions, or None (all features, at any
+            cost).
+        max_seconds: wall time after which no further model is tried and the best so far is fitted;
             None: no limit.
         random_state: integer >= 0, or None for 0.
         n_jobs: threads over cross-validation folds; None is 1, -1 all.
         verbose: print a line per step.
         assumption: "single" or "auto", which is the same for numbers.
         class_weight: None: numbers have no classes.
-        interval: how intervals are measured: "cross" (no promise), "split" (some bags or groups are
-            kept from the fit) or "cv+" (ten more fits).
+        interval: how intervals are calibrated: "cross" (no guarantee), "split" (some bags or groups
+            are held out from the fit) or "cv+" (ten more fits).
 
     >>> import attnscope as at
     >>> batch = at.SingleLocation(dim=10, length=5, signal=4.0, noise=0.1).sample(300, seed=1)
@@ -66,7 +66,7 @@ class SingleLocationRegressor(RegressorMixin, BagEstimator):
     >>> bool((model.locate(batch.tokens) == batch.location).mean() > 0.95)
     True
 
-    interval="split" keeps some bags from the fit, and its intervals keep what they say:
+    interval="split" holds some bags out from the fit, and guarantees the coverage of its intervals:
 
     >>> model = SingleLocationRegressor(interval="split").fit(batch.tokens, batch.target)
     >>> model.predict_interval(batch.tokens, coverage=0.9).shape, model.promised_coverage(0.9)
@@ -121,11 +121,11 @@ class SingleLocationRegressor(RegressorMixin, BagEstimator):
     def predict_interval(self, bags: Any, coverage: float = 0.9) -> np.ndarray:
         """Lower and upper ends (n, 2) of intervals that hold the label with this probability.
 
-        What is promised for a new bag (a bag of a new group), a = 1 - coverage:
-        interval="cross" (default): about 1 - a, without a promise for finitely many bags;
-        "split": at least 1 - a; "cv+": at least 1 - 2a less a small term, in practice about 1 - a
-        (`promised_coverage` has the number). Averages over the draw of all bags: one fit may cover
-        less. A coverage that the held-out bags cannot reach is refused.
+        The coverage of a new bag (a bag of a new group), with a = 1 - coverage, is for
+        interval="cross" (default): about 1 - a, without a guarantee for finitely many bags;
+        "split": at least 1 - a; "cv+": at least 1 - 2a minus a small term, in practice about 1 - a
+        (`promised_coverage` returns the number). These are averages over the draw of all bags: one
+        fit may cover less. A coverage that the held-out bags cannot reach is refused.
         """
         held = self._read_bags(bags, "predict_interval")
         coverage = self._check_coverage(coverage, "predict_interval")

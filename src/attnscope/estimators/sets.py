@@ -44,7 +44,7 @@ from attnscope.estimators.fit.intervals import (
     fewest_groups,
     group_weights,
     interval_scale,
-    plus_promise,
+    plus_guarantee,
 )
 from attnscope.estimators.parameters import Parameters
 from attnscope.numerics.border import validation as check
@@ -188,7 +188,7 @@ class Sets(Parameters):
         if self._interval_kind == "split":
             return coverage
         folds = len(self.plus_models_)
-        return plus_promise(round(float(self.plus_weights_.sum())), folds, coverage)
+        return plus_guarantee(round(float(self.plus_weights_.sum())), folds, coverage)
 
     def _check_coverage(self, coverage: Any, method: str) -> float:
         """The coverage, refused if there are too few held-out groups for it."""
@@ -200,7 +200,7 @@ class Sets(Parameters):
             got = "partial_fit, which holds no bags out"
             raise bad(method, name, "called on a model fitted by fit", got)
         if plus and coverage < 0.5:
-            must = 'at least 0.5 with interval="cv+" (it promises 2 coverage - 1)'
+            must = 'at least 0.5 with interval="cv+" (it guarantees 2 coverage - 1)'
             raise bad("coverage", of, must, coverage, "coverage=0.9")
         weight = self.plus_weights_ if plus else self._conformal_weights
         held = round(float(weight.sum()))

@@ -1,27 +1,28 @@
-"""Which problem this is: one word, and the sentence that goes with it.
+"""The verdict: which problem the bags are, and its sentence.
 
-Of held-out bags (fit/evidence.py), in standard errors: `token` and `mean` against no tokens, `lead`
-and `density` also against the mean token, `gate` against equal weights. Of the bags at hand: doubt,
-the share of the labels' spread that is doubt about which token decides,
+From held-out bags (fit/evidence.py), in standard errors: `token` and `mean` compared with a
+constant, `lead` and `density` compared with the mean token too, `gate` compared with equal weights.
+From the given bags: doubt, the share of the labels' spread due to uncertainty about the deciding
+token,
 
     numbers   E sum_l p_l (w_l - sum p w)^2 / Var y          classes   E I(J; y | bag) / H(y).
 
-The rule, the first that holds:
+The verdict is the first that holds:
 
-    none      neither a token (by its predictions or by its density) nor the mean token says anything
-              of the labels (PREDICTS_STANDARD_ERRORS)
-    whole     models of whole bags have more than half of the prediction, and it is better (MEAN_LEAD_STANDARD_ERRORS)
-              than the mean token's, on the bags at hand too
-    hidden    the density says so, and is no higher (MEAN_LEAD_STANDARD_ERRORS) than with equal weights: one token
-              decides, but these features do not show which
-    mean      the density says no more than the mean token's, and predictions are no better (MEAN_LEAD_STANDARD_ERRORS)
-              or read from all tokens alike by more than half
-    weak      doubt > MAX_DOUBT; or less than half of the prediction is the token's; or predictions no
-              better than the mean token's, held out or on the bags at hand
-    single    else ("witness" where tokens speak for the second class only)
+    none      neither a token (by its predictions or by its density) nor the mean token predicts the
+              labels (PREDICTS_STANDARD_ERRORS)
+    whole     models of whole bags have more than half of the prediction, and it is better
+              (MEAN_LEAD_STANDARD_ERRORS) than the mean token's, also on the given bags
+    hidden    the density is high, but not higher (MEAN_LEAD_STANDARD_ERRORS) than with equal
+              weights: one token decides, but these features do not show which
+    mean      the density is not above the mean token's, and predictions are not better
+              (MEAN_LEAD_STANDARD_ERRORS) or come from plain baselines by more than half
+    weak      doubt > MAX_DOUBT; or less than half of the prediction is the token's; or predictions
+              are not better than the mean token's, held out or on the given bags
+    single    otherwise ("witness" if tokens are evidence for the second class only)
 
-notation: J the deciding token, I mutual information, H entropy. PREDICTS_STANDARD_ERRORS and MEAN_LEAD_STANDARD_ERRORS are error rates of
-normal means; how often each case is named is measured by bench/estimators/diagnose_cases.py.
+notation: J the deciding token, I mutual information, H entropy. The two thresholds are error rates
+of normal means; bench/estimators/diagnose_cases.py measures how often each case is named.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ __all__ = [
     "verdict_of",
 ]
 
-# standard errors before anything is said to predict labels: the model is the best of several on the
-# same bags, and the best of six useless ones gains 1.3 on average
+# from which a model is said to predict the labels: it is the best of several on the same bags, and
+# the best of six useless ones gains 1.3 on average
 PREDICTS_STANDARD_ERRORS = 2.5
-# standard errors by which a token that says something must beat the mean token: 5 %, one-sided
+# by which a token that predicts the labels must beat the mean token: 5 %, one-sided
 MEAN_LEAD_STANDARD_ERRORS = 1.645
-# of the labels' spread: a tenth is what a key of three units leaves with 100 bags
+# of the labels' spread: a key of three units leaves a tenth with 100 bags
 MAX_DOUBT = 0.1
-HALF_SHARE = 0.5  # a larger share of the mean token makes the deciding one the lesser part
+HALF_SHARE = 0.5  # a larger share of the baselines makes the deciding token the smaller part
 
 NO_TOKEN = "not a single-location problem"
 MEAN_TOKEN = "mean"
@@ -59,14 +60,14 @@ VERDICT_SENTENCES = {
     "token predicts the labels of bags that were held out.",
     MEAN_TOKEN: "This does not look like a single-location problem: mean pooling does about as well; "
     "use it instead.",
-    WHOLE_BAGS: "This does not look like a single-location problem: bags are told apart as a whole (by "
-    "the mean, largest and smallest values of their features), better than by the mean token.",
+    WHOLE_BAGS: "This does not look like a single-location problem: the bag as a whole (the mean, "
+    "largest and smallest values of its features) predicts the labels better than the mean token.",
     WEAK_TOKEN: "Too weak or not single: a token helps to predict the labels, but too often it stays "
     "in doubt which one, or several decide together.",
     HIDDEN_TOKEN: "One token decides but these features do not show which: held-out labels are near "
     "the value of one of their tokens, and no nearer to that of the token the weights name.",
     SINGLE_TOKEN: "This looks like a single-location problem.",
-    WITNESS_TOKEN: "This looks like a single-location problem: some token speaks for the second class.",
+    WITNESS_TOKEN: "This looks like a single-location problem: some token is evidence for the second class.",
 }
 
 
@@ -78,10 +79,10 @@ def verdict_of(
     soft: bool = False,
     whole: bool = False,
 ) -> str:
-    """`facts`: doubt, mean_share and mean length of the bags at hand; `borne_out`: a gain over the
-    mean token on them; `soft`: labels are read from soft attention or are sums of heads, to which no
-    one token's value need come near, so that predictions alone are asked; `whole`: most of the prediction is that of models of whole
-    bags.
+    """The verdict. `facts`: doubt, mean_share and mean length of the given bags; `borne_out`: the
+    model is better than the mean token on them; `soft`: the model is soft attention or a sum of
+    heads, where the label need not be near any token's value, so only predictions count; `whole`:
+    models of whole bags make most of the prediction.
     """
     near_one = evidence["density"] > PREDICTS_STANDARD_ERRORS and not soft
     said = evidence["token"] > PREDICTS_STANDARD_ERRORS or near_one

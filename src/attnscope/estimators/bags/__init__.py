@@ -1,10 +1,10 @@
-"""What bags may be.
+"""The accepted forms of bags.
 
-In reading order: `forms` (what other libraries hand over), `bags` (in memory), `groups` (which
-belong together), `known_locations`, `frame_bags` (in tables in memory), `tables` with `frames`,
-`table_columns` and `table_output` (in files of one token per row), `open_bags` with `file_formats`,
-`parquet_lists` and `label_table` (in folders, read when they are needed), `pieces` (whatever is not
-in memory, a piece at a time), `dask_bags` (in blocks, or a file a partition).
+In reading order: `forms` (of other libraries), `bags` (in memory), `groups` (of bags),
+`known_locations`, `frame_bags` (tables in memory), `tables` with `frames`, `table_columns` and
+`table_output` (files with one token per row), `open_bags` with `file_formats`, `parquet_lists` and
+`label_table` (folders, read on access), `pieces` (bags that are not in memory, a piece at a time),
+`dask_bags` (in blocks, or one file per partition).
 """
 
 from attnscope.lazy_namespace import lazy_namespace

@@ -1,11 +1,11 @@
-"""Bags of token vectors: many ways to hand them over, one way to hold them.
+"""Bags of token vectors: the accepted forms, and the one form in which they are held.
 
-A bag is L_i >= 1 tokens in R^d. Accepted: an array (n, L, d); a list of (L_i, d) arrays; a pair
-(tokens (n, L, d), mask (n, L)) with True or 1 = real token; rows with the name of each one's bag, a
-table or a pair (tokens (N, d), ids (N,)); one bag (L, d) where a fitted model is asked; tensors and
-bfloat16 in any of these places (forms.py); what is not in memory (pieces.py) is read
-a piece at a time. Held as flat tokens (N, d), N = sum L_i, and
-offsets (n+1,): memory is linear in the number of real tokens.
+A bag is L_i >= 1 tokens in R^d. Accepted forms: an array (n, L, d); a list of (L_i, d) arrays; a pair
+(tokens (n, L, d), mask (n, L)) with True or 1 = real token; rows with the name of each row's bag, as
+a table or as a pair (tokens (N, d), ids (N,)); and one bag (L, d) for a fitted model. Tensors and
+bfloat16 may be used in any of these (forms.py). Bags that are not in memory (pieces.py) are read a
+piece at a time. They are held as flat tokens (N, d), N = sum L_i, and offsets (n+1,), so memory is
+linear in the number of real tokens.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from attnscope.estimators.bags.forms import (
     id_rows,
     is_frame,
     per_bag,
-    plain,
+    to_numpy,
 )
 from attnscope.estimators.bags.pieces import Pieces, pieces_of
 from attnscope.numerics.border.array_files import memory
@@ -45,9 +45,9 @@ __all__ = [
     "score_weights",
 ]
 
-# a fit in memory takes so many times the tokens in float64: 16 times 10^6 float32 tokens at 0.1.0
+# memory of a fit over that of the tokens in float64: 16 times the memory of 10^6 float32 tokens
 FIT_MEMORY_FACTOR = 8
-# what a two-dimensional array in fit may have been meant to be
+# suggestions for a two-dimensional array in fit
 ARRAY_HINT = (
     "bags[:, None, :] for bags of one token, (bags, ids) for rows of bags, and at.BagScaler or "
     "at.BagPCA where StandardScaler or PCA stands before the model"
@@ -56,14 +56,14 @@ ARRAY_HINT = (
 
 @dataclass(frozen=True)
 class Bags:
-    """tokens (N, d) float64, offsets (n+1,), and what is needed to answer in the caller's form."""
+    """tokens (N, d) float64, offsets (n+1,), and the data to answer in the caller's form."""
 
     tokens: np.ndarray
     offsets: np.ndarray
     form: str  # "array", "list", "mask" or "rows"
     mask: np.ndarray | None = None
     rows: Rows | None = None
-    # (n,) the deciding token's position among the bag's own, -1 where unknown (known_locations.py)
+    # (n,) the deciding token's location in its bag, -1 where unknown (known_locations.py)
     known: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -112,8 +112,8 @@ def read_bags(
     features: Any = None,
     leave: tuple[str, ...] = (),
 ) -> Bags:
-    """Check and flatten; `width` is the number of features a fitted model expects, `one`: (L, d) is
-    one bag. Of a table: `features` names its columns, `leave` those that are none.
+    """Check and flatten bags. `width`: the number of features that a fitted model expects; `one`: an
+    array (L, d) is one bag. For a table, `features` names its feature columns, `leave` other ones.
     """
     if isinstance(bags, Bags):
         out = bags
@@ -162,7 +162,7 @@ def _array_pair(bags: Any) -> tuple[Any, np.ndarray] | None:
     if not isinstance(bags, tuple) or len(bags) != 2:
         return None
     try:
-        second = np.asarray(plain(bags[1]))
+        second = np.asarray(to_numpy(bags[1]))
         first = np.ndim(bags[0])
     except ValueError:  # rows of several lengths
         return None
@@ -180,7 +180,7 @@ def _float_array(x: Any, of: str) -> np.ndarray:
 
 def _real_array(x: Any, of: str) -> np.ndarray:
     try:
-        a = np.asarray(plain(x))
+        a = np.asarray(to_numpy(x))
         if a.dtype.kind not in "fiub":
             raise TypeError
     except (TypeError, ValueError):
@@ -232,7 +232,7 @@ def _from_list(items: list, of: str) -> Bags:
 
 
 def _from_pieces(pieces: Pieces, of: str) -> Bags:
-    """Everything, with no second copy of it on the way."""
+    """All bags in memory, read without a second copy."""
     offsets = np.concatenate([[0], np.cumsum(pieces.lengths)])
     size = 8 * int(offsets[-1]) * pieces.width
     if size * FIT_MEMORY_FACTOR > memory():
@@ -280,7 +280,7 @@ def _from_mask(tokens: Any, mask: Any, of: str) -> Bags:
 
 
 def given_labels(bags: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
-    """Labels and weights, those that bags from files bring with them where none are given."""
+    """Labels and weights; if none are given, those that bags from files carry."""
     if is_frame(bags):  # its attributes are its columns
         return y, sample_weight
     y = getattr(bags, "labels", None) if y is None else y
@@ -289,12 +289,12 @@ def given_labels(bags: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
 
 
 def column_names(*given: Any) -> tuple[str, ...]:
-    """Labels and weights that are given as the name of a table's column."""
+    """Those labels and weights that are given as the name of a table's column."""
     return tuple(x for x in given if isinstance(x, str))
 
 
 def keep_names(model: Any, held: Bags) -> None:
-    """Names of the columns that were a model's features, so that it finds them in other tables."""
+    """Keep the names of a model's feature columns, so that it finds them in other tables."""
     if hasattr(model, "feature_names_in_"):
         del model.feature_names_in_
     if held.rows is not None and held.rows.features is not None:
@@ -302,12 +302,12 @@ def keep_names(model: Any, held: Bags) -> None:
 
 
 def bag_labels(y: Any, held: Bags, of: str) -> np.ndarray:
-    """One label per bag, (n,), in whichever of the ways of forms.py it was given."""
+    """One label per bag, (n,), from any of the forms of forms.py."""
     return check_labels(per_bag(y, held.rows, of), len(held), of)
 
 
 def bag_weights(weight: Any, held: Bags, of: str) -> np.ndarray:
-    """Bag weights (n,) in the same way."""
+    """Bag weights (n,), from any of the forms of forms.py."""
     return check_weights(per_bag(weight, held.rows, of, "sample_weight"), len(held), of)
 
 
@@ -317,7 +317,7 @@ def check_labels(y: Any, n: int, of: str) -> np.ndarray:
         raise AttnscopeError(
             f"{of} requires y to be passed, but the target y is None; try one label per bag."
         )
-    y = plain(y)
+    y = to_numpy(y)
     refuse_missing(y, "y", of, MISSING_LABELS)
     a = np.asarray(y)
     if a.ndim == 2 and a.shape[1] == 1:
@@ -330,7 +330,7 @@ def check_labels(y: Any, n: int, of: str) -> np.ndarray:
 
 
 def score_weights(weight: Any, n: int, of: str) -> np.ndarray | None:
-    """Bag weights (n,) of a score, of which one at least is positive; None if None."""
+    """Bag weights (n,) of a score, at least one of them positive; None if None."""
     if weight is None:
         return None
     a = _weight_numbers(weight, n, of)
@@ -342,7 +342,7 @@ def score_weights(weight: Any, n: int, of: str) -> np.ndarray | None:
 def _weight_numbers(weight: Any, n: int, of: str) -> np.ndarray:
     refuse_lost(weight, "sample_weight", of)
     try:
-        a = np.asarray(plain(weight), dtype=np.float64)
+        a = np.asarray(to_numpy(weight), dtype=np.float64)
     except (TypeError, ValueError):
         raise bad("sample_weight", of, "numbers", type(weight).__name__) from None
     if a.shape != (n,) or not np.isfinite(a).all() or a.min() < 0:

@@ -1,10 +1,9 @@
-"""Bags on dask: arrays read block by block, and files read by the workers, one partition a file.
+"""Bags on dask: arrays read block by block, and files read by the workers, one partition per file.
 
-A dask array (n, L, d) is cut along n; one block at a time is computed and forgotten, so that memory
-is one block and whatever dask needs to make it. Blocks that are also cut along L or d are put
-together first. Of bags in files (`open_bags(...).to_dask()`) only the paths travel: a worker opens
-its file, and sends back the sums or answers of its bags. The only file of this room that imports
-dask.
+A dask array (n, L, d) is cut along n. One block at a time is computed and dropped, so memory is one
+block plus what dask needs to make it. Blocks that are also cut along L or d are joined first. For
+bags in files (`open_bags(...).to_dask()`) only the paths are sent: a worker opens its file and
+returns the sums or answers of its bags. Only this module of the package imports dask.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from attnscope.estimators.bags.file_formats import Entry
 
 __all__ = ["DaskBags", "DaskBatches", "dask_batches", "is_dask"]
 
-# files a wave: results of one wave are in memory here together, and enough to keep workers busy
+# the results of one wave are in memory together; this many files keep the workers busy
 FILES_PER_WAVE = 32
 
 
 def is_dask(x: Any) -> bool:
-    """Is this a dask array? Without importing dask: who has one has imported it."""
+    """Is this a dask array? Checked without importing dask, which a caller with one has imported."""
     return type(x).__module__.partition(".")[0] == "dask" and hasattr(x, "blocks")
 
 
@@ -80,7 +79,7 @@ def dask_batches(bags: Any, y: Any, sample_weight: Any = None) -> DaskBatches:
 
 
 class BagsInFiles(Protocol):
-    """What of `OpenBags` is used here: where each bag lies, and a part of the bags, unread."""
+    """The part of `OpenBags` that is used here: the file of each bag, and subsets of unread bags."""
 
     entries: list[Entry]
     labels: np.ndarray | None
@@ -91,7 +90,7 @@ class BagsInFiles(Protocol):
 
 
 class DaskBags:
-    """Bags in files as dask partitions, one a file: `partitions` are delayed `OpenBags`, in the
+    """Bags in files as dask partitions, one per file: `partitions` are delayed `OpenBags`, in the
     order of the files. Taken by `fit_batches`, `predict`, `predict_proba`, `predict_interval`,
     `locate` and `attention`, which then run on the workers of the current dask scheduler.
     """
@@ -121,8 +120,8 @@ class DaskBags:
         return [dask.delayed(self.bags[rows]) for rows in self.rows]
 
     def map(self, function: Callable, shared: Any, *per_bag: Any) -> Iterator[Any]:
-        """function(shared, bags of a file, their part of each of `per_bag`), file after file; None
-        in `per_bag` stays None.
+        """function(shared, bags of a file, their part of each array in `per_bag`) for every file;
+        None in `per_bag` stays None.
         """
         import dask
 

@@ -1,14 +1,14 @@
-"""Bags as they lie in files: which bags a file holds, and how one of them is read.
+"""File formats of bags: which bags a file holds, and how to read one of them.
 
     .npy            (N, d): one bag; (1, N, d): the same; (n, L, d): n bags. Memory-mapped.
     .npz            `features` as above (or the only array of two dimensions), `coords` (N, c);
         `bags` (n, L, d) with `mask` (n, L); `tokens` (N, d) with `offsets` (n+1,)
-    .h5, .hdf5      `features` (N, d) or (1, N, d), `coords` (N, c), at the top, or in one group a bag
+    .h5, .hdf5      `features` (N, d) or (1, N, d), `coords` (N, c), at the top, or one group per bag
     .parquet        a column `features` of lists, see parquet_lists.py
 
-A bag is known by an `Entry`, made from headers alone; an entry can be sent to another process. A
-.pt file is a pickle, which runs what it holds: it is refused, with how to convert it. notation:
-N tokens of d features; `of` is the path, which every sentence names.
+An `Entry` describes a bag, from headers only; it can be sent to another process. A .pt file is a
+pickle, which executes code when read: it is refused, with instructions to convert it. notation:
+N tokens of d features; `of` is the path, which every error names.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ __all__ = [
     "Held",
     "Keys",
     "Place",
+    "cached_array",
     "h5_entries",
     "h5_part",
-    "kept",
+    "name_file_in_errors",
     "npy_entries",
     "npy_part",
     "npz_entries",
     "npz_part",
     "one_or_many",
     "refusal_of_pickle",
-    "stored",
 ]
 
 PICKLE_SUFFIXES = (".pt", ".pth", ".pkl", ".pickle")
@@ -56,7 +56,7 @@ class Keys(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where in its file a bag is: names of the arrays of tokens and of coordinates ("": none),
+    """The location of a bag in its file: names of the arrays of tokens and of coordinates ("": none),
     the bag's number on the first axis (-1: the array is the bag), rows start:stop of the tokens,
     name of the mask.
     """
@@ -70,7 +70,7 @@ class Place(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A bag that has not been read: its name, file and place there, shape (N, d), type."""
+    """An unread bag: its name, file, location in the file, shape (N, d) and dtype."""
 
     name: str
     path: Path
@@ -79,20 +79,20 @@ class Entry(NamedTuple):
     dtype: np.dtype
 
 
-# the last array that had to be read whole for a part of it, by (path, name): one at a time
+# the last array that had to be read completely for a part of it, by (path, name); one at a time
 Held = dict[tuple[Path, str], np.ndarray]
 
 
 @contextmanager
-def stored(path: Path) -> Iterator[None]:
-    """Whatever a reader raises, as one sentence that names the file."""
+def name_file_in_errors(path: Path) -> Iterator[None]:
+    """Turn any error of a reader into one that names the file."""
     try:
         yield
     except AttnscopeError:
         raise
     except (
         Exception
-    ) as error:  # parsers raise what they like; what they cannot read is bad input
+    ) as error:  # parsers raise many kinds of errors; unreadable input is the cause
         missing = absent(error, str(path)) if isinstance(error, ImportError) else None
         raise missing or AttnscopeError(
             f"{path} must be a {path.suffix} file that can be read, got: {parser_words(error)}."
@@ -100,7 +100,7 @@ def stored(path: Path) -> Iterator[None]:
 
 
 def refusal_of_pickle(path: Path) -> AttnscopeError:
-    """How to get the tokens out of a pickle, by the one who trusts it."""
+    """The error for a pickle, with instructions to convert it for a caller who trusts it."""
     target = path.with_suffix(".npy").name
     if path.suffix in (".pt", ".pth"):
         how = f"np.save('{target}', torch.load('{path.name}', weights_only=True).numpy())"
@@ -146,17 +146,17 @@ def one_or_many(
     ]
 
 
-def cut(array: Any, place: Place) -> Any:
+def bag_part(array: Any, place: Place) -> Any:
     """The bag's part of an array (N, .) or (n, N, .)."""
     if len(array.shape) == 3:
         return array[max(place.number, 0)]
     return array[place.start : place.stop] if place.stop >= 0 else array[()]
 
 
-def kept(
+def cached_array(
     held: Held, path: Path, name: str, read: Callable[[Path, str], np.ndarray]
 ) -> np.ndarray:
-    """An array that can only be read whole, from memory if it was the last one."""
+    """An array that can only be read completely, from memory if it was the last one."""
     if (path, name) not in held:
         for other in [key for key in held if key[1] == name or key[0] != path]:
             del held[other]
@@ -172,7 +172,7 @@ def npy_entries(path: Path, keys: Keys) -> list[Entry]:
 
 
 def npy_part(path: Path, name: str, place: Place, held: Held) -> np.ndarray:
-    return cut(_memory_map(path), place)
+    return bag_part(_memory_map(path), place)
 
 
 def _memory_map(path: Path) -> np.ndarray:
@@ -180,7 +180,7 @@ def _memory_map(path: Path) -> np.ndarray:
 
 
 def npz_part(path: Path, name: str, place: Place, held: Held) -> np.ndarray:
-    return cut(kept(held, path, name, _npz_array), place)
+    return bag_part(cached_array(held, path, name, _npz_array), place)
 
 
 def _npz_array(path: Path, name: str) -> np.ndarray:
@@ -212,7 +212,7 @@ def npz_entries(path: Path, keys: Keys) -> list[Entry]:
         return one_or_many(path.stem, path, found[plain[0]], Place(plain[0], coords))
     raise AttnscopeError(
         f"{path} must hold an array {keys.features}, or bags, or tokens with offsets, got "
-        f"{listed(sorted(found))}; try features= with the name of yours."
+        f"{listed(sorted(found))}; try features= with its name."
     )
 
 
@@ -255,7 +255,7 @@ def h5_entries(path: Path, keys: Keys) -> list[Entry]:
         if not found:
             raise AttnscopeError(
                 f"{path} must hold a dataset {keys.features}, at the top or in groups, got "
-                f"{listed(sorted(file))}; try features= with the name of yours."
+                f"{listed(sorted(file))}; try features= with its name."
             )
         return found
 
@@ -264,4 +264,4 @@ def h5_part(path: Path, name: str, place: Place, held: Held) -> np.ndarray:
     import h5py
 
     with h5py.File(path, "r") as file:
-        return np.asarray(cut(file[name], place))
+        return np.asarray(bag_part(file[name], place))

@@ -1,14 +1,14 @@
-"""Forms in which other libraries hand over bags, made plain NumPy at one border.
+"""Bags in the forms of other libraries, converted to NumPy.
 
     tensors   anything with `detach`: out of its graph, to this machine, to NumPy
-    bfloat16   (and the 8-bit floats), which NumPy cannot calculate with: as float32, exactly
+    bfloat16   and the 8-bit floats, with which NumPy cannot compute: as float32, exactly
     rows   one token per row with the name of its bag: a table with a column `bag` (pandas, polars),
         or a pair (tokens (N, d), ids (N,))
 
-Rows of one bag need not be neighbours; bags keep the order in which they first appear. Labels and
+Rows of one bag need not be neighbours; bags keep the order of their first appearance. Labels and
 weights of rows may be one per bag in that order, one per row (constant within a bag), a mapping or
 a pandas Series by the bags' names, or the name of a column of the table. No library is imported
-here: each is known by what its objects can do.
+here: its objects are recognised by their methods.
 
 notation: N rows, n bags, d features.
 """
@@ -35,22 +35,22 @@ __all__ = [
     "id_rows",
     "is_frame",
     "per_bag",
-    "plain",
+    "to_numpy",
 ]
 
-BAG_COLUMN = "bag"  # the column that names the bag, as in files (tables.py)
+BAG_COLUMN = "bag"  # the column with the name of the bag, as in files (tables.py)
 # columns that look like labels: they are features only where the caller names them
 LABEL_COLUMNS = ("label", "y", "target")
 NUMBER_KINDS = "iufb"  # NumPy's kinds of real numbers
 MAX_TOKEN_SIZE = 1e50  # sums of squares of larger numbers would overflow
-SHOWN_COLUMNS = 8  # columns in a sentence
-# what to do about labels that are missing
+SHOWN_COLUMNS = 8  # in an error
+# advice for missing labels
 MISSING_LABELS = "drop those bags"
 
 
 class Rows(NamedTuple):
-    """tokens (N, d) bag by bag, offsets (n+1,); row (N,) where each token stood; names (n,) of the
-    bags; features: names of the columns, and the table they are of (None: there was none).
+    """tokens (N, d) bag by bag, offsets (n+1,); row (N,) of each token in the input; names (n,) of the
+    bags; features: names of the columns, and their table (None: the input is no table).
     """
 
     tokens: np.ndarray
@@ -76,14 +76,14 @@ def are_offsets(offsets: np.ndarray, tokens: int) -> bool:
     return bool(offsets[0] == 0 and offsets[-1] == tokens and increasing)
 
 
-def plain(x: Any) -> Any:
-    """A tensor, or an array of bfloat16, as an array of NumPy's own kinds; all else as it is."""
+def to_numpy(x: Any) -> Any:
+    """A tensor, or an array of bfloat16, as an array of NumPy's own dtypes; anything else unchanged."""
     if hasattr(x, "detach") and hasattr(x, "numpy"):
         x = x.detach()
         x = x.cpu() if hasattr(x, "cpu") else x
         try:
             x = x.numpy()
-        except TypeError:  # torch has kinds of numbers that NumPy has not: bfloat16
+        except TypeError:  # torch has dtypes that NumPy lacks, such as bfloat16
             x = x.float().numpy()
     kind = getattr(x, "dtype", None)
     if isinstance(kind, np.dtype) and kind.kind == "V" and "float" in kind.name:
@@ -96,8 +96,7 @@ def is_frame(x: Any) -> bool:
 
 
 def group_rows(names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Names in order of first appearance, offsets,
-    and the stable order that brings each bag's rows together.
+    """Names in order of first appearance, offsets, and the stable order that joins each bag's rows.
 
     >>> group_rows(np.array(["b", "a", "b"]))
     (array(['b', 'a'], dtype='<U1'), array([0, 2, 3]), array([0, 2, 1]))
@@ -112,9 +111,9 @@ def group_rows(names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def id_rows(tokens: Any, ids: Any, of: str) -> Rows:
-    """Rows (N, d) with the name of each one's bag (N,)."""
+    """Rows (N, d) with the names of their bags (N,)."""
     refuse_lost(tokens, "bags", of)
-    tokens, ids = np.asarray(plain(tokens)), plain(ids)
+    tokens, ids = np.asarray(to_numpy(tokens)), to_numpy(ids)
     refuse_missing(ids, "ids", of, "name the bag of every row", each="row")
     names = _sortable_names(ids)
     if (
@@ -146,8 +145,8 @@ def frame_rows(
     features: Any = None,
     leave: tuple[str, ...] = (),
 ) -> Rows:
-    """A table's rows; `features` names its columns of numbers (None: every one that is neither the
-    bag's nor in `leave`).
+    """The rows of a table. `features` names its feature columns (None: every column of numbers except
+    the bag's and those in `leave`).
     """
     columns = [str(name) for name in frame.columns]
     if len(set(columns)) < len(columns):
@@ -200,7 +199,7 @@ def _bag_names(frame: Any, bag: str, columns: list[str], of: str) -> np.ndarray:
                 of,
                 f"a table with a column {bag} that names each row's bag",
                 f"columns {have}",
-                'at.bags_from_frame(frame, bag="...") with the name of yours',
+                'at.bags_from_frame(frame, bag="...") with its name',
             )
         names = np.asarray(frame[bag])
     missing = missing_rows(names)
@@ -212,7 +211,7 @@ def _bag_names(frame: Any, bag: str, columns: list[str], of: str) -> np.ndarray:
 
 
 def _sortable_names(names: Any) -> np.ndarray:
-    """Names that can be sorted: numbers as they are, all else as text."""
+    """Names that can be sorted: numbers unchanged, anything else as text."""
     a = np.asarray(names)
     return a if a.dtype.kind in NUMBER_KINDS + "U" else a.astype(str)
 
@@ -223,7 +222,7 @@ def _is_number(column: Any) -> bool:
 
 
 def _number_column(frame: Any, name: str, of: str) -> np.ndarray:
-    """Numbers (N,); what is missing is NaN, and refused with its row."""
+    """Numbers (N,); a missing value is NaN and is refused with its row."""
     try:
         values = np.asarray(frame[name], dtype=np.float64)
     except (TypeError, ValueError):
@@ -240,9 +239,9 @@ def _number_column(frame: Any, name: str, of: str) -> np.ndarray:
 
 
 def per_bag(values: Any, rows: Rows | None, of: str, what: str = "y") -> Any:
-    """One value per bag where it can be made of what was given; otherwise `values` as they are."""
+    """One value per bag, if `values` are given by row, name or column; otherwise `values` unchanged."""
     refuse_lost(values, what, of)
-    values = plain(values)
+    values = to_numpy(values)
     if rows is None:
         return values
     n = len(rows.names)

@@ -1,7 +1,7 @@
-"""Bags from a table in memory, a row a token: what scikit-learn's splitters can take bag by bag.
+"""Bags from a table in memory with one token per row, in a form that scikit-learn can split.
 
-A table given to `fit` itself has its bags in a column `bag`; this names the columns, and makes one
-array per bag, which `cross_val_score` and searches split as they split a list.
+`fit` accepts a table with a column `bag` directly. `bags_from_frame` lets the caller name the
+columns, and makes one array per bag, which `cross_val_score` and searches split like a list.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class FrameBags(NamedTuple):
         label, weight: (n,), or None.
         names: (n,), of the bags.
         features: the d columns.
-        rows: n arrays (L_i,): where the tokens stand in the table, from 0.
+        rows: n arrays (L_i,): the rows of the tokens in the table, from 0.
 
     >>> import attnscope as at
     >>> import pandas as pd
@@ -56,7 +56,7 @@ def bags_from_frame(
     Args:
         frame: a pandas or polars table.
         bag: the column, or the level of a pandas index, of the bags' names.
-        target, weight: columns that are constant within a bag; None: without.
+        target, weight: columns that are constant within a bag; None: none.
         features: columns of numbers; None: every other one.
 
     >>> import pandas as pd
@@ -77,7 +77,7 @@ def bags_from_frame(
     rows = frame_rows(frame, of, bag, features, leave)
     n = len(rows.names)
     bags = np.split(rows.tokens, rows.offsets[1:-1])
-    read_bags(bags, of)  # of a size that can be calculated with
+    read_bags(bags, of)  # checks sizes
     return FrameBags(
         bags,
         None if target is None else check_labels(per_bag(target, rows, of), n, of),

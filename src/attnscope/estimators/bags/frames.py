@@ -1,4 +1,4 @@
-"""Tables as they are in files, .csv and .parquet: frames, to the last bit, or one sentence."""
+""".csv and .parquet files as data frames, with every number exact to the last bit."""
 
 from __future__ import annotations
 

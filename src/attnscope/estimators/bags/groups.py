@@ -1,11 +1,11 @@
-"""Bags that belong together (a patient, an image), and tokens that stand in more than one bag.
+"""Groups of bags (a patient, an image), and tokens that occur in more than one bag.
 
-Bags of one group are not independent of each other: they are held out together or not at all
-(fit/held_out.py), and each group counts once where errors are turned into promises
-(fit/intervals.py). A group is named by anything that can be told apart; here it is a number.
+Bags of one group are not independent: they are held out together or not at all (fit/held_out.py),
+and each group counts once in the coverage guarantees (fit/intervals.py). The caller may name a
+group by any value; here it is a number.
 
-    row hash   h(x) = sum_j m_j mix(x_j) mod 2^64 of a token's bits, m_j odd and fixed; rows of one
-        hash are compared in full, so that what is reported is exactly equal
+    row hash   h(x) = sum_j m_j mix(x_j) mod 2^64 of a token's bits, m_j odd and fixed; rows with the
+        same hash are compared completely, so reported rows are exactly equal
 
 notation: n bags, N tokens, d features; codes (n,): the group of each bag, 0, 1, ...
 """
@@ -24,22 +24,22 @@ from attnscope.numerics.border.whole_values import refuse_missing
 
 __all__ = ["SharedRows", "bag_groups", "shared_rows", "take_bags", "warn_of_shared_rows"]
 
-HASH_BLOCK_NUMBERS = 2**22  # numbers that are hashed at a time: 32 MB
-# features that tell nearly all rows apart, at a hundredth of the cost of 1,536
+HASH_BLOCK_NUMBERS = 2**22  # hashed at a time: 32 MB
+# enough to distinguish nearly all rows, at a hundredth of the cost of 1,536
 HASHED_FEATURES = 16
-# share of the bags from which on a row is furniture (padding, "the"), and says nothing of origin
+# a row in this share of the bags is common (padding, "the") and does not indicate a common origin
 COMMON_ROW_SHARE = 0.1
-# bags that furniture is in at least: of ten bags, 10 % would be every row
+# a common row is in at least so many bags: with ten bags, 10 % would be every row
 MIN_COMMON_ROW_BAGS = 4
-# share of the other bags a bag shares tokens with from which on tokens are a vocabulary, drawn
-# again and again as in any new bag: nothing to warn of
+# if a bag shares tokens with this share of the other bags, tokens come from a vocabulary, as they
+# will in new bags, and there is no warning
 VOCABULARY_PARTNER_SHARE = 0.25
-COUNTED_BAGS = 200  # bags, evenly taken, whose partners are counted
+COUNTED_BAGS = 200  # evenly spaced bags whose partners are counted
 
 
 class SharedRows(NamedTuple):
-    """How many tokens stand in more than one bag, in how many bags, with one pair of bags, and the
-    average share of the other bags that such a bag shares tokens with.
+    """The number of tokens that occur in more than one bag, the number of these bags, one pair of
+    them, and the average share of the other bags with which such a bag shares tokens.
     """
 
     tokens: int
@@ -51,8 +51,8 @@ class SharedRows(NamedTuple):
 def bag_groups(
     groups: Any, held: Bags, of: str, weight: np.ndarray | None = None
 ) -> np.ndarray | None:
-    """Codes (n,); None where no group is given, or none has two bags of positive weight (of any
-    weight where there are no weights).
+    """Codes (n,). None if no groups are given, or if no group has two bags (of positive weight, if
+    there are weights).
     """
     groups = per_bag(groups, held.rows, of, "groups")
     if groups is None:
@@ -88,9 +88,7 @@ def take_bags(bags: Bags, which: np.ndarray) -> Bags:
 
 
 def warn_of_shared_rows(bags: Bags, weight: np.ndarray, of: str) -> None:
-    """One sentence where bags of positive weight share tokens in a way that looks like a common
-    origin.
-    """
+    """Warn if bags of positive weight share tokens in a way that indicates a common origin."""
     kept = np.flatnonzero(weight)
     found = shared_rows(bags if len(kept) == len(bags) else take_bags(bags, kept))
     if found is None or found.partners > VOCABULARY_PARTNER_SHARE:
@@ -107,8 +105,8 @@ def warn_of_shared_rows(bags: Bags, weight: np.ndarray, of: str) -> None:
 
 
 def shared_rows(bags: Bags) -> SharedRows | None:
-    """Tokens equal to the last bit in two bags or more; rows of one repeated number (padding) and
-    rows in a tenth of all bags are left out. None: there are none.
+    """Tokens that are equal to the last bit in two or more bags, except rows of one repeated number
+    (padding) and rows in a tenth of all bags. None if there are none.
     """
     d = bags.tokens.shape[1]
     if d == 1:
@@ -116,12 +114,12 @@ def shared_rows(bags: Bags) -> SharedRows | None:
     if d <= HASHED_FEATURES:
         tokens = bags.tokens
         bag_of = np.repeat(np.arange(len(bags)), bags.lengths)
-    else:  # rows that are alike in a few features first
+    else:  # first the rows that are equal in a few features
         some = _row_hashes(bags.tokens[:, :: d // HASHED_FEATURES])
         _, code, times = np.unique(some, return_inverse=True, return_counts=True)
-        alike = np.flatnonzero(times[code] > 1)
-        tokens = bags.tokens[alike]
-        bag_of = np.repeat(np.arange(len(bags)), bags.lengths)[alike]
+        duplicated = np.flatnonzero(times[code] > 1)
+        tokens = bags.tokens[duplicated]
+        bag_of = np.repeat(np.arange(len(bags)), bags.lengths)[duplicated]
     if len(tokens) < 2:
         return None
     hashes = _row_hashes(tokens)
@@ -149,9 +147,9 @@ def shared_rows(bags: Bags) -> SharedRows | None:
         return None
     where = pairs[keep[kinds]] % len(bags)
     sharing = np.unique(where)
-    # words in a fifth of the bags are a vocabulary's, what is in most bags may be anything's
-    told = (shared & (in_bags <= max(most, len(bags) / 2)))[kinds]
-    partners = _mean_partners(kinds[told], pairs[told] % len(bags), sharing)
+    # rows in a fifth of the bags come from a vocabulary; rows in most bags may come from anywhere
+    informative = (shared & (in_bags <= max(most, len(bags) / 2)))[kinds]
+    partners = _mean_partners(kinds[informative], pairs[informative] % len(bags), sharing)
     share = partners / max(len(bags) - 1, 1)
     pair = (int(where[0]), int(where[1]))
     return SharedRows(int(keep[kind].sum()), len(sharing), pair, share)

@@ -1,9 +1,9 @@
-"""Labels that lie beside the bags: a table of names and labels, matched to the bags by name.
+"""Labels in a table of names and labels, matched to the bags by name.
 
-A .csv or .parquet file with a column of names and one of labels (weights are a third column), a
-mapping, or one label per bag in the order of the names. A name may be given with the ending of its
-file. Names on one side only are one sentence, or are left out where the caller says so; a name that
-stands twice must say the same twice.
+The labels may be a .csv or .parquet file with a column of names and one of labels (and a third one
+of weights), a mapping, or one label per bag in the order of the names. A name may include the
+suffix of its file. Names that only one side has are an error, or are left out on request; a name
+that occurs twice must have the same label twice.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from attnscope.numerics.border.whole_values import refuse_missing
 
 __all__ = ["Labels", "read_labels"]
 
-# columns that are looked for where none is named; slide_id is what slide sets call it
+# default columns of names, in this order; slide_id is usual in sets of slides
 NAME_COLUMNS = ("bag", "name", "slide_id", "file")
-SHOWN_NAMES = 3  # names in a sentence
+SHOWN_NAMES = 3  # in an error
 
 
 class Labels(NamedTuple):
@@ -43,7 +43,7 @@ def read_labels(
     target: str | None = None,
     weight: str | None = None,
 ) -> Labels:
-    """The labels of bags of these names; `skip`: leave out bags and rows without a partner."""
+    """The labels of the bags with these names; `skip`: leave out bags and rows without a partner."""
     if isinstance(labels, (str, os.PathLike)):
         path = Path(labels)
         rows = _read_table(path, bag, target, weight)
@@ -66,7 +66,7 @@ def read_labels(
 def _read_table(
     path: Path, bag: str | None, target: str | None, weight: str | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Names, labels and weights, a row each."""
+    """Names, labels and weights of all rows."""
     if path.suffix not in (".csv", ".parquet"):
         raise AttnscopeError(
             f"labels of open_bags must be a .csv or .parquet file, got {path}."
@@ -117,7 +117,7 @@ def _find_column(
         which = "bag" if what == "names" else "target"
         raise AttnscopeError(
             f"{path} must have a column of {what}, {', '.join(usual[:-1])} or {usual[-1]}, got "
-            f"columns {listed(have)}; try {which}= with the name of yours."
+            f"columns {listed(have)}; try {which}= with its name."
         )
     return found
 
@@ -137,7 +137,7 @@ def _match_labels(
                 f"{of} must have one label for each name, got {labels[first]} and {labels[row]} "
                 f"for {name}."
             )
-    # a bag is met by its name, or by its name with an ending, as in a.h5 or a.svs
+    # a row matches a bag by its name, or by its name with a suffix, as in a.h5 or a.svs
     bare = {Path(name).stem: name for name in row_of} | {name: name for name in row_of}
     met = [bare.get(name) for name in names]
     missing = [name for name, found in zip(names, met) if found is None]

@@ -1,9 +1,9 @@
-"""`open_bags`: bags in files as a sequence that reads a bag when it is asked for.
+"""`open_bags`: bags in files as a sequence that reads a bag on access.
 
-Opening reads headers and the label table; a bag's tokens are read by `bags[i]`, in the type they
-are stored in, and are nobody's after use: memory is one bag (and, for .npz and parquet, which
-cannot be read in part, one file or row group). Bags are in the order of their names. Every bag is
-checked when it is read: real, finite numbers of the width that all have.
+Opening reads headers and the label table. `bags[i]` reads the tokens of a bag in their stored dtype
+and does not keep them, so memory is one bag (and one file or row group for .npz and parquet, which
+cannot be read in part). Bags are in the order of their names. Every bag is checked when it is read:
+real, finite numbers, with the same width as all others.
 
 notation: n bags, bag i of lengths[i] tokens of `width` features.
 """
@@ -27,12 +27,12 @@ from attnscope.estimators.bags.file_formats import (
     Place,
     h5_entries,
     h5_part,
+    name_file_in_errors,
     npy_entries,
     npy_part,
     npz_entries,
     npz_part,
     refusal_of_pickle,
-    stored,
 )
 from attnscope.estimators.bags.forms import MAX_TOKEN_SIZE
 from attnscope.estimators.bags.label_table import SHOWN_NAMES, read_labels
@@ -51,16 +51,16 @@ FORMAT_READERS = {
 
 
 class OpenBags(Sequence):
-    """n bags that lie in files: `len`, `bags[i]` (L_i, d) as stored, `bags[2:5]` or `bags[numbers]`
+    """n bags in files: `len`, `bags[i]` (L_i, d) as stored, `bags[2:5]` or `bags[numbers]`
     a part of them, still unread; `for tokens in bags` reads one after another, any number of times.
 
     Also names (n,), lengths (n,), width d, and `coords(i)` (L_i, c) or None. `open_bags` makes
     them.
 
     Args:
-        entries: where each bag lies.
+        entries: the location of each bag.
         labels, weight: (n,), or None.
-        skipped: what was left out, by name or file, and why.
+        skipped: names or files that were left out, with the reason.
 
     >>> import attnscope as at
     >>> import numpy as np
@@ -127,7 +127,7 @@ class OpenBags(Sequence):
         return map(self._read_tokens, self.entries)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        """Bags of several lengths are no array; what asks for one is not made for bags."""
+        """Refused: bags of several lengths do not form an array."""
         raise bad(
             "bags",
             "open_bags",
@@ -142,15 +142,15 @@ class OpenBags(Sequence):
         return f"<{what} in {where}{'' if self.labels is None else ', labelled'}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_held": {}}  # another process reads for itself
+        return self.__dict__ | {"_held": {}}  # another process reads its own
 
     def coords(self, i: int) -> np.ndarray | None:
-        """Where the tokens of bag i were, (L_i, c), or None where the file does not say."""
+        """Coordinates (L_i, c) of the tokens of bag i, or None if the file has none."""
         last = len(self.entries) - 1
         entry = self.entries[check.integer(i, "i", "OpenBags.coords", -last - 1, last)]
         if not entry.place.coords:
             return None
-        with stored(entry.path):
+        with name_file_in_errors(entry.path):
             found = self._read_part(entry, entry.place.coords)
         if len(found) != entry.shape[0]:
             raise AttnscopeError(
@@ -160,7 +160,7 @@ class OpenBags(Sequence):
         return np.asarray(found)
 
     def to_dask(self) -> Any:
-        """The same bags as dask partitions, one a file, read by the workers (dask_bags.py)."""
+        """The same bags as dask partitions, one per file, read by the workers (dask_bags.py)."""
         from attnscope.estimators.bags.dask_bags import DaskBags
 
         return DaskBags(self)
@@ -174,7 +174,7 @@ class OpenBags(Sequence):
         return found
 
     def _read_tokens(self, entry: Entry) -> np.ndarray:
-        with stored(entry.path):
+        with name_file_in_errors(entry.path):
             tokens = self._read_part(entry, entry.place.tokens)
         if tokens.shape != entry.shape:
             raise AttnscopeError(
@@ -206,12 +206,12 @@ def open_bags(
     weight: str | None = None,
     on_error: str = "stop",
 ) -> OpenBags:
-    """Bags as they lie on disk, read when they are needed: a folder, a file or a list of files.
+    """Bags on disk, read on access: a folder, a file or a list of files.
 
     Files: .npy (memory-mapped), .npz, .h5 (`features` (N, d) or (1, N, d), `coords`) and parquet
     with a column of lists; a file is one bag named after it, or several (name:0, name:1, ...), in
-    the order of their names. A folder's other files and its folders are passed over. Nothing is
-    unpickled: a .pt file is refused with how to convert it.
+    the order of their names. Other files and subfolders of a folder are ignored. Nothing is
+    unpickled: a .pt file is refused with instructions to convert it.
 
     Args:
         path: the folder, file or files.
@@ -275,7 +275,7 @@ def _sort_key(name: str) -> tuple[str, int, str]:
 
 
 def _files_to_read(path: Any, skip: bool, skipped: dict[str, str]) -> list[Path]:
-    """The files to read, checked to be there and of a kind that can be."""
+    """The files to read, checked to exist and to have a known format."""
     if isinstance(path, (list, tuple)):
         if not path:
             raise bad("path", "open_bags", "at least one file", "an empty list")
@@ -324,12 +324,12 @@ def _has_known_suffix(path: Path) -> bool:
 
 
 def _file_entries(file: Path, keys: Keys) -> list[Entry]:
-    with stored(file):
+    with name_file_in_errors(file):
         return FORMAT_READERS[file.suffix.lower()][0](file, keys)
 
 
 def _readable_entries(found: list[Entry], skipped: dict[str, str]) -> list[Entry]:
-    """Those that can be read and hold finite numbers: every one is read."""
+    """The entries that can be read and hold finite numbers; reads every bag."""
     kept = []
     bags = OpenBags(found)
     for i, entry in enumerate(found):
@@ -359,7 +359,7 @@ def _unique_entries(found: list[Entry], skip: bool, skipped: dict[str, str]) -> 
 def _equal_width_entries(
     found: list[Entry], skip: bool, skipped: dict[str, str]
 ) -> list[Entry]:
-    """All of the width that most have, the first of those where as many have another."""
+    """The entries with the most frequent width (the first one, if several are equally frequent)."""
     widths = [entry.shape[1] for entry in found]
     usual = max(widths, key=widths.count)
     kept = []

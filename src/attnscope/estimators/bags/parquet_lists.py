@@ -1,13 +1,12 @@
 """Bags in parquet files whose tokens are lists.
 
-    a row is a bag      column `features` of lists of lists (L_i, d), `coords` alike, names in
+    a row is a bag      column `features` of lists of lists (L_i, d), `coords` in the same form, names in
         column `bag` if there is one
-    a row is a token    column `features` of lists (d,), `coords` alike; column `bag` names the bag,
-        whose rows are neighbours; without it the file is one bag
+    a row is a token    column `features` of lists (d,), `coords` in the same form; column `bag` names
+        the bag, whose rows are neighbours; without it the file is one bag
 
-Read one row group at a time, lists as the flat arrays that Arrow keeps them in. Tables of one token
-per row and one number per column are read by tables.py. The only file that reads parquet by pyarrow
-itself.
+One row group is read at a time, and lists are read as Arrow's flat arrays. tables.py reads tables
+with one token per row and one number per column. Only this module uses pyarrow directly.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import AttnscopeError, listed
-from attnscope.estimators.bags.file_formats import Entry, Held, Keys, Place, kept
+from attnscope.estimators.bags.file_formats import Entry, Held, Keys, Place, cached_array
 
 __all__ = ["parquet_entries", "parquet_part"]
 
@@ -32,7 +31,7 @@ def parquet_entries(path: Path, keys: Keys) -> list[Entry]:
         if depth == 0:
             raise AttnscopeError(
                 f"{path} must have a column {keys.features} of lists, got columns "
-                f"{listed(schema.names)}; try features= with the name of yours, or, for "
+                f"{listed(schema.names)}; try features= with its name, or, for "
                 "a number per column, attnscope.estimators.bags.tables.read_table."
             )
         if file.metadata.num_rows == 0:
@@ -135,7 +134,7 @@ def parquet_part(path: Path, name: str, place: Place, held: Held) -> np.ndarray:
                 bags[i] = _token_matrix(scalar.values, path, name.partition("\0")[0])
             return bags
 
-        bags = kept(held, path, f"{name}\0{group}", read)
+        bags = cached_array(held, path, f"{name}\0{group}", read)
         return bags[place.number - edges[group]]
 
 
@@ -151,7 +150,7 @@ def _read_token_rows(
 
 
 def _bag_offsets(chunk: Any, path: Path, name: str) -> tuple[np.ndarray, int, np.dtype]:
-    """Of a chunk of lists of lists: where each bag ends (n+1,), d, and the numbers' type."""
+    """Offsets (n+1,) of the bags in a chunk of lists of lists, d, and the dtype of the numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

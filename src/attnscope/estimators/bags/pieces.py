@@ -1,9 +1,9 @@
 """Bags that are not in memory, a piece at a time: `open_bags`, memory maps, h5py, zarr and dask
 arrays, and lists of them.
 
-A piece is a run of whole bags of at most `PIECE_NUMBERS` numbers (one bag where it has more): what is
-computed bag by bag, as every answer of a fitted model is, needs one piece in memory. An array that
-knows its `chunks` (h5py, zarr, dask) is recognised by that, without importing its library.
+A piece is a sequence of whole bags with at most `PIECE_NUMBERS` numbers (or one larger bag). Answers
+of a fitted model are computed bag by bag, so they need one piece in memory. An array with `chunks`
+(h5py, zarr, dask) is recognised by this attribute, without importing its library.
 
 notation: n bags, N = sum of their lengths, d features.
 """
@@ -25,7 +25,7 @@ from attnscope.numerics.border.whole_values import refuse_lost
 
 __all__ = ["Pieces", "in_pieces", "pieces_of"]
 
-# numbers in a piece: 64 MB in float64, and a slide of 5,000 patches of 1,536 features in one
+# 64 MB in float64; a slide of 5,000 patches with 1,536 features fits in one piece
 PIECE_NUMBERS = 8_000_000
 
 
@@ -61,11 +61,11 @@ class Pieces:
         blocks = _block_edges(self.source) if self.form == "array" else None
         if blocks is not None:
             return blocks
-        room = max(PIECE_NUMBERS // self.width, 1)
+        max_tokens = max(PIECE_NUMBERS // self.width, 1)
         edges = [0]
         size = 0
         for i, length in enumerate(self.lengths):
-            if size and size + length > room:
+            if size and size + length > max_tokens:
                 edges.append(i)
                 size = 0
             size += int(length)
@@ -78,7 +78,7 @@ class Pieces:
 
 
 def _block_edges(array: Any) -> np.ndarray | None:
-    """Edges of a dask array's own blocks, of which a part costs as much as the whole."""
+    """Edges of a dask array's blocks; a part of a block costs as much as the whole."""
     chunks = array.chunks if _is_chunked(array) else None
     if not chunks or not isinstance(chunks[0], tuple):
         return None
@@ -95,7 +95,7 @@ def _is_unread(x: Any) -> bool:
 
 
 def pieces_of(bags: Any, of: str) -> Pieces | None:
-    """How to read them a piece at a time; None: they are in memory, or no bags at all."""
+    """The bags as pieces; None if they are in memory, or are no bags at all."""
     refuse_lost(bags, "bags", of)
     if isinstance(bags, OpenBags):
         return Pieces(bags, bags.lengths, bags.width, "list")
@@ -113,7 +113,7 @@ def pieces_of(bags: Any, of: str) -> Pieces | None:
 
 
 def _list_pieces(bags: Any) -> Pieces | None:
-    """None also for what is no list of (L_i, d): `read_bags` says so."""
+    """A list of bags as pieces; None if it is no list of (L_i, d), which `read_bags` then refuses."""
     shapes = [tuple(np.shape(bag)) for bag in bags]
     if any(len(s) != 2 or 0 in s or s[1] != shapes[0][1] for s in shapes):
         return None
@@ -121,8 +121,8 @@ def _list_pieces(bags: Any) -> Pieces | None:
 
 
 def in_pieces(method: Callable) -> Callable:
-    """A method (self, bags, ...) whose answer is bag by bag, run on one piece after another where
-    bags are not in memory; an argument y has one entry per bag and is cut alike.
+    """Decorator of a method (self, bags, ...) with one answer per bag: for bags that are not in
+    memory it runs on one piece after another. An argument y has one entry per bag and is cut too.
     """
     form = signature(method)
 
@@ -155,7 +155,7 @@ def in_pieces(method: Callable) -> Callable:
 
 
 def _on_workers(name: str, given: dict[str, Any]) -> Any:
-    """The method on every file, by whatever workers dask has."""
+    """Run the method on every file, on dask's workers."""
     bags = given["bags"]
     rest = {key: x for key, x in given.items() if key not in ("self", "bags", "y")}
     y = given.get("y")

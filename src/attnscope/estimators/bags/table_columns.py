@@ -1,8 +1,8 @@
-"""What a table of bags is once it is read: names of its columns, bags, labels, weights.
+"""A table of bags after reading: names of its columns, bags, labels, weights.
 
-Tokens of one bag need not be neighbours; bags keep the order in which they first appear. A model
-fitted from a table remembers the names of its columns (`remember`, `recall`), so that it finds them
-again in other tables.
+Tokens of one bag need not be neighbours; bags keep the order of their first appearance. A model
+fitted from a table keeps the names of its columns (`remember`, `recall`), so that it finds them in
+other tables.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from attnscope.numerics.border.array_files import Unreadable, read_arrays
 
 __all__ = ["Columns", "Table", "checked_bags", "present", "recall", "remember"]
 
-# where a model file keeps the names of its columns; load_model passes over it
+# the member of a model file with the names of its columns; load_model ignores it
 COLUMNS_MEMBER = "table.columns.npy"
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of a table's columns; `features` is None where every remaining column of numbers is
-    one. For .npz: names of arrays.
+    """Names of a table's columns. features=None: every other column of numbers. For .npz files these
+    are names of arrays.
     """
 
     bag: str = "bag"

@@ -1,4 +1,4 @@
-"""Answers in files: columns of equal length as .npz, .csv or .parquet, whole or not at all."""
+"""Write columns of equal length as .npz, .csv or .parquet; a file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -51,9 +51,7 @@ def check_output(
 
 
 def write_columns(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray]) -> None:
-    """Write columns of equal length as .npz, .csv or .parquet;
-    the file appears whole or not at all.
-    """
+    """Write columns of equal length as .npz, .csv or .parquet, completely or not at all."""
     path = Path(path)
     with whole_file(path, "write_columns") as part:
         if path.suffix == ".npz":
@@ -71,8 +69,8 @@ def write_columns(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray
 
 
 def _storable_column(column: np.ndarray) -> np.ndarray:
-    """Complex numbers as text, long doubles as float64 where that is exact and else as text, bytes as
-    text: neither .csv nor .parquet has them.
+    """A column that .csv and .parquet can hold: complex numbers and bytes as text, long doubles as
+    float64 if that is exact and as text otherwise.
     """
     kind = column.dtype.kind
     if kind == "f" and column.dtype.itemsize > 8:

@@ -40,8 +40,8 @@ TABLE_SUFFIXES = (".npz", ".csv", ".parquet")
 def read_table(
     path: str | os.PathLike[str], columns: Columns, need_target: bool = True
 ) -> Table:
-    """Bags with labels from a file; a target that is None is not read,
-    nor one that is absent and not needed.
+    """Bags with labels from a file. The target is not read if it is None, or if it is absent and not
+    needed.
     """
     path = Path(path)
     if path.suffix not in TABLE_SUFFIXES:
@@ -195,7 +195,7 @@ def _from_frame(frame: pd.DataFrame, columns: Columns, path: Path) -> Table:
 def _feature_columns(
     frame: pd.DataFrame, columns: Columns, named: list[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    # sets and one pass: a table of genes has 10^5 columns
+    # one pass with sets: a table of genes has 10^5 columns
     kinds = {
         str(name): _dtype_kind(frame, name, dtype)
         for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
@@ -209,7 +209,7 @@ def _feature_columns(
 
 
 def _dtype_kind(frame: pd.DataFrame, name: Any, dtype: Any) -> str:
-    """NumPy's letter for a column; those of pandas' own types are looked at."""
+    """NumPy's letter for the dtype of a column; columns with pandas' own dtypes are converted."""
     return dtype.kind if isinstance(dtype, np.dtype) else np.asarray(frame[name]).dtype.kind
 
 
@@ -248,7 +248,7 @@ def _value_per_bag(
     bag_of: np.ndarray,
     path: Path,
 ) -> np.ndarray:
-    """A column's one value per bag, checked to be one."""
+    """The value of a column in each bag, refused if it is not constant within a bag."""
     if frame[name].isna().any():
         raise AttnscopeError(
             f"column {name} of {path} must have a value in every row, got none in row "

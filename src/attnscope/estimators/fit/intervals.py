@@ -33,8 +33,8 @@ __all__ = [
     "fewest_groups",
     "group_weights",
     "interval_scale",
+    "plus_guarantee",
     "plus_interval",
-    "plus_promise",
 ]
 
 # relative rounding error of coverage (G + 1) and of sums of 1/N_g: 0.55 * 20 is 11.000000000000002
@@ -107,7 +107,7 @@ def excluded_labels(
     return above * (1 + COVERAGE_ROUNDING) >= _required_weight(weight, coverage)
 
 
-def plus_promise(groups: int, folds: int, coverage: float) -> float:
+def plus_guarantee(groups: int, folds: int, coverage: float) -> float:
     """The coverage that cv+ guarantees with `groups` held out in `folds` equal folds; at least 0."""
     m = groups // folds
     missed = 2 * (1 - coverage) * (groups + 1)

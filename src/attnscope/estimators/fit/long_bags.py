@@ -84,7 +84,7 @@ def fit_long_bags(
     """The model, the starts' losses on the sample and the number of directions (None: whole
     tokens).
 
-    `stream` has seen the scale and the moments; `blocks_of(space)` reads the batches anew, each
+    `stream` holds the scale and the moments; `blocks_of(space)` reads the batches again, each
     `project_batch`; lengths (n,) of all bags.
     """
     moments = stream.moments

@@ -154,22 +154,22 @@ def choose_reading(
         agreement, _ = gate_agreement(data, folds, witness.models, others)
     found = Readings("witness", np.nan, own, mean_pool, agreement, np.nan)
     entropy = constant_loss(data)
-    tells_as_much = _explains_as_much(data, folds, options, witness)
-    alike = tells_as_much(pooled.losses)
-    may_be_single = agreement > MIN_AGREEMENT or alike
+    explains_as_much = _explains_as_much(data, folds, options, witness)
+    baseline_wins = explains_as_much(pooled.losses)
+    may_be_single = agreement > MIN_AGREEMENT or baseline_wins
     # if hardly anything is left to explain, no other reading can explain more
     small = data.tokens.nbytes <= MAX_COPY_BYTES and can_stack(data, options)
     if not may_be_single and own > EXPLAINED_ENTROPY_SHARE * entropy and small:
         every_token = fit_instances(data, folds, options.alpha_value).losses
         found = found._replace(every_token=data.average(every_token))
-        may_be_single = alike = tells_as_much(every_token)
+        may_be_single = baseline_wins = explains_as_much(every_token)
     if not may_be_single and own > EXPLAINED_ENTROPY_SHARE * entropy and small:
         # trees on the mean token only: the largest and smallest features would show a shortcut, as
         # "single" does
         trees = grow_forest(means(), data, folds, options.seed, options.workers)[1]
         mean_trees = output_losses(trees, data)
         found = found._replace(mean_trees=data.average(mean_trees))
-        may_be_single = alike = tells_as_much(mean_trees)
+        may_be_single = baseline_wins = explains_as_much(mean_trees)
     if not may_be_single and own > EXPLAINED_ENTROPY_SHARE * entropy:
         kind, leads = _quick_cosine(folds, options, witness.losses)
         found = found._replace(cosine=kind)
@@ -183,7 +183,7 @@ def choose_reading(
         # in chosen directions the two readings may use different ones: then keep the fold's cosine
         if len(single.fitted.features.frequency) == data.tokens.shape[1]:
             found = found._replace(cosine=cosine(single.fitted, data))
-        if (found.one_kind or alike) and found.single < own:
+        if (found.one_kind or baseline_wins) and found.single < own:
             return single, _report_choice(found._replace(chosen="single"), options)
     return fit_all_bags(data, folds, witness, options), _report_choice(found, options)
 
@@ -208,8 +208,8 @@ def _explains_as_much(
 
 def _report_choice(found: Readings, options: Options) -> Readings:
     facts = found._asdict().items()
-    told = [f"{name} {x:.4g}" for name, x in facts if name != "chosen" and x == x]
-    options.say(f"read as {found.chosen}: {', '.join(told)}")
+    printed = [f"{name} {x:.4g}" for name, x in facts if name != "chosen" and x == x]
+    options.say(f"read as {found.chosen}: {', '.join(printed)}")
     return found
 
 

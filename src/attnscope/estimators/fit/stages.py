@@ -222,8 +222,10 @@ def _add_shares(
     taken = [(name, x, model) for (name, model, _), x in rest if x]
     output = sum(weight * one for weight, one in zip(w, outputs))
     assert isinstance(output, np.ndarray)
-    told = [f"{BASELINES[name]} {x:.2f}" for name, x, _ in [("mean", share, None), *taken]]
-    begun.options.say(f"shares: {', '.join(told)}")
+    described = [
+        f"{BASELINES[name]} {x:.2f}" for name, x, _ in [("mean", share, None), *taken]
+    ]
+    begun.options.say(f"shares: {', '.join(described)}")
     mean = ["mean"] * (share > 0 and "mean" not in found.stages)
     return found._replace(
         stages=[*found.stages, *mean, *(name for name, _, _ in taken)],

@@ -1,7 +1,7 @@
-"""Linear attention of any number of heads, fitted by one least-squares solve.
+"""Linear attention with any number of heads, fitted by one least-squares solve.
 
-In reading order: `cubic_features` (what the layer is linear in), `fit` (the optimum, the
-certificate and predictions), `fewest_heads` (how many heads it takes).
+In reading order: `cubic_features` (the features of the layer), `fit` (the optimum, the certificate
+and predictions), `fewest_heads` (how many heads it takes).
 """
 
 from attnscope.lazy_namespace import lazy_namespace

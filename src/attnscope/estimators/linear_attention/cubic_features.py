@@ -1,4 +1,4 @@
-"""What linear attention is linear in: second moments of the context times the query.
+"""The features of linear attention: second moments of the context times the query.
 
 notation: Z (L, D) tokens, z (p,) query, C = Z^T Z = sum_l z_l z_l^T, o outputs; heads V_h (o, D)
 and Q_h (D, p); T (o, D, D, p) the tensor of the layer, symmetric in its two middle places.
@@ -6,15 +6,15 @@ and Q_h (D, p); T (o, D, D, p) the tensor of the layer, symmetric in its two mid
     y_a = sum_h (V_h C Q_h z)_a = sum_{ijk} T_aijk C_ij z_k,
     T_aijk = sum_h (V_h,ai Q_h,jk + V_h,aj Q_h,ik)/2
 
-C is symmetric: only this half of sum_h V_h (x) Q_h is seen. The features are
+C is symmetric, so the output depends on this half of sum_h V_h (x) Q_h only. The features are
 
     x_(ij)k = c_ij C_ij z_k,   i <= j,   c_ii = 1, c_ij = sqrt 2:   F = p D(D+1)/2 of them,
 
 with the weights that make |coefficients| = |T|. The query is not a token of its own context.
 
-Coordinates are brought to size 1 by powers of two, which rounds nothing: a token coordinate by s_i,
-a query coordinate by t_k. Rounding of a feature is relative to c_ij sqrt(C_ii C_jj) |z_k|, whatever
-cancels in C_ij.
+Coordinates are scaled to size 1 by powers of two, without rounding: a token coordinate by s_i, a
+query coordinate by t_k. The rounding error of a feature is relative to c_ij sqrt(C_ii C_jj) |z_k|,
+also where C_ij cancels.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ import numpy as np
 __all__ = ["EPS", "Units", "coefficients_of", "cubic_features", "tensor_of", "units_of"]
 
 EPS = float(np.finfo(np.float64).eps)
-# numbers of a block of contexts: the moments of 2000 contexts in 8 dimensions stay in the cache
+# of a block of contexts: the moments of 2000 contexts in 8 dimensions stay in the cache
 BLOCK_NUMBERS = 1 << 17
-MIN_UNIT = 1e-30  # of a unit: the product of three must not underflow
+MIN_UNIT = 1e-30  # the product of three units must not underflow
 
 
 class Units(NamedTuple):
@@ -100,7 +100,7 @@ def tensor_of(coefficients: np.ndarray, dim: int) -> np.ndarray:
 
 
 def coefficients_of(tensor: np.ndarray) -> np.ndarray:
-    """(F, o) coefficients of a tensor (o, D, D, p), made symmetric: the other half is not seen."""
+    """(F, o) coefficients of a tensor (o, D, D, p), made symmetric, because the output does not depend on the rest."""
     o, D = tensor.shape[:2]
     first, second = np.triu_indices(D)
     both = (tensor[:, first, second] + tensor[:, second, first]) / 2

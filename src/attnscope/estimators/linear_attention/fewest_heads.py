@@ -10,12 +10,12 @@ that has one.
 Counting. Matrices of rank k form a manifold of dimension k (o D + D p - k); T has o p D(D+1)/2
 coordinates. With one output more is free: Q_h,.k -> Q_h,.k + sum_g a_hgk V_g with a antisymmetric
 in (h, g) changes the antisymmetric part of M alone, p k(k-1)/2 parameters; with one query
-coordinate V_h,a. -> V_h,a. + sum_g a_hga Q_g likewise, o k(k-1)/2. Where
+coordinate V_h,a. -> V_h,a. + sum_g a_hga Q_g leaves T unchanged too, o k(k-1)/2 parameters. Where
 
     k (o D + D p - k) - [o = 1] p k(k-1)/2 - [p = 1] o k(k-1)/2  <  o p D(D+1)/2
 
-the tensors of k heads have measure zero: almost every layer needs at least the smallest k where
-this is no longer so (`generic_heads`). For o = p = D it is about (1 - 1/sqrt 2) D^2 = .293 D^2 of
+the tensors of k heads have measure zero: almost every layer needs at least the smallest k for which
+this fails (`generic_heads`). For o = p = D it is about (1 - 1/sqrt 2) D^2 = .293 D^2 of
 D^2; for one output and p = D it is D. That as many suffice is found, not proved: the derivative of
 (V, Q) -> T has that rank at drawn heads (tests), so that they suffice for an open set of layers;
 over the reals another open set needs more (11 % of drawn layers with D = 2 need 3), which the next
@@ -27,8 +27,8 @@ positive, and of negative, eigenvalues of S, for any u and z (`signature_bound`)
 
 Completion: min |N (coefficients of V, Q) - N W| by Levenberg's method from several starts; N
 measures differences as the training contexts do, so that k below the fewest gives the k heads that
-predict best there. It finds local minima: the heads found are heads, that there are no fewer is not
-proved unless the bound says so.
+predict best there. It finds local minima, so the number of heads found is an upper bound; it is
+proved to be the smallest only if the lower bound equals it.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from attnscope.estimators.linear_attention.cubic_features import coefficients_of
 
 __all__ = ["HeadsFound", "completed", "fewest_heads", "generic_heads", "signature_bound"]
 
-START_COUNT = 6  # of a completion: up to half of them are stuck with one output
-MAX_START_STEPS = 200  # of one start: quadratic near a solution, some 20 to 60 in all
-STOP_RESIDUAL = 1e-13  # residual at which nothing is left to gain
-STALL_DECREASE = 1e-4  # relative decrease over PATIENCE_STEPS steps that says so
+START_COUNT = 6  # with one output up to half of them end at a local minimum
+MAX_START_STEPS = 200  # convergence is quadratic near a solution; 20 to 60 steps are usual
+STOP_RESIDUAL = 1e-13  # at this residual nothing is left to gain
+STALL_DECREASE = 1e-4  # a smaller relative decrease over PATIENCE_STEPS steps ends a start
 PATIENCE_STEPS = 12
 GRAM_ROUNDING_SHARE = 1e-14  # of the trace of a Gram matrix
-# (u, z) that the signature bound looks at, beside the coordinates
+# random (u, z) of the signature bound, besides the coordinates
 SIGNATURE_DIRECTION_COUNT = 64
-NONZERO_SHARE = 1e-7  # of the size of T: what counts as not 0 beside its error
+NONZERO_SHARE = 1e-7  # of the size of T: larger numbers are not rounding errors
 
 
 class HeadsFound(NamedTuple):

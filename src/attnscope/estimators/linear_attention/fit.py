@@ -24,12 +24,12 @@ With sigma the smallest kept singular value and rho = |Y - X W|,
 and the optimum rho^2/n errs by (2 rho + |d rho|) |d rho|/n. With a null space the minimum is over
 what the data determine beyond rounding.
 
-ridge > 0 minimises (1/n)|Y - X W|^2 + ridge |W|^2 instead: unique for any data, no longer the
-optimum.
+ridge > 0 minimises (1/n)|Y - X W|^2 + ridge |W|^2 instead, which has a unique solution for any data
+but is not the optimum.
 
-That linear attention is a linear predictor of cubic features, that it comes back to heads by a
-singular value decomposition, and that the second moments certify identifiability is of Yau et al.
-2024; the bounds on rounding and the refusals are ours.
+Yau et al. (2024) show that linear attention is a linear predictor of cubic features, that a singular
+value decomposition recovers heads, and that the second moments certify identifiability. The bounds
+on rounding errors are derived here.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ from attnscope.numerics.border.estimate import Estimate, estimate
 
 __all__ = ["LinearAttentionFit", "fit_linear_attention"]
 
-# of a feature beside the sum over tokens: three products, a weight, and the QR's own constant
+# rounding errors of a feature besides the sum over tokens: three products, a weight, and the QR
 ROUNDINGS_PER_FEATURE = 10
-# of a new context's features may lie in the null space, in units of how well that space is known
+# largest part of a new context's features in the null space, in units of that space's accuracy
 MAX_NULL_SPACE_RATIO = 10.0
-# columns that the QR factorisation takes at a time: LAPACK's own default
+# columns per panel of the QR factorisation: LAPACK's default
 QR_PANEL_COLUMNS = 32
-# of an entry: features are cubic, and their squares must fit in float64
+# features are cubic in the entries, and their squares must fit in float64
 MAX_ENTRY_SIZE = 1e30
 
 
 @dataclass(frozen=True, eq=False)
 class LinearAttentionFit:
-    """What `fit_linear_attention` found.
+    """The result of `fit_linear_attention`.
 
     Attributes:
         theta: (o, D, D, p), symmetric in the two middle places: y_a = sum theta_aijk C_ij z_k; of
@@ -124,7 +124,7 @@ class LinearAttentionFit:
 
         k None: the fewest heads found that predict the training contexts as the fit does, to
         `tolerance` of the size of its predictions; `at_least` is a number no fewer than which can.
-        A given k: the best k heads found; `residual` says how far they are from the fit.
+        A given k: the best k heads found; `residual` is their distance from the fit.
         """
         of = "LinearAttentionFit.heads"
         o, D, _, p = self.theta.shape
@@ -149,9 +149,10 @@ class LinearAttentionFit:
         return_error: bool = False,
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """(n, o) predictions at tokens (n, L, D) and queries (n, p), any length; with return_error
-        also (n, o) bounds of what rounding did to them, in the fit and here.
+        also (n, o) bounds of their rounding errors, in the fit and here.
 
-        Refused where they depend on what the training contexts left open, unless there is a ridge.
+        Refused if they depend on directions that the training contexts do not determine, unless there
+        is a ridge.
         """
         of = "LinearAttentionFit.predict"
         _, D, _, p = self.theta.shape
@@ -173,7 +174,7 @@ class LinearAttentionFit:
         return predicted, size[:, None] * (s.moved + 2 * g * length) * s.output
 
     def _check_determined(self, X: np.ndarray, size: np.ndarray, of: str) -> None:
-        """One sentence where a new context has features that the training contexts never had."""
+        """Refuse new contexts with features that the training contexts do not determine."""
         outside = np.linalg.norm(self._solution.open @ X, axis=0)
         far = outside > MAX_NULL_SPACE_RATIO * self._solution.blur * size
         if far.any():
@@ -190,7 +191,7 @@ class LinearAttentionFit:
 
 @dataclass(frozen=True, eq=False)
 class _Solution:
-    """Of a fit, in balanced units: triangle R (F, F) of the features, its kept singular values
+    """A solution in balanced units: triangle R (F, F) of the features, its kept singular values
     times right singular vectors `seen` (rank, F), the others `open` (nullity, F), coefficients (F,
     o), moved (o,) bounds of |dW|, blur how well the null space is known.
     """
@@ -342,14 +343,14 @@ def _solve_ridge(
 def _mean_squared_loss(
     rho: np.ndarray, lost: np.ndarray, output: np.ndarray, n: int
 ) -> Estimate:
-    """Mean squared error over contexts, summed over outputs, with what rounding did to it."""
+    """Mean squared error over contexts, summed over outputs, with its rounding error."""
     value = float(np.sum(output**2 * rho**2)) / n
     error = float(np.sum(output**2 * (2 * rho + lost) * lost)) / n
     return estimate(value, error + 8 * EPS * value, "least squares")
 
 
 def _check_contexts(tokens: object, mask: object, of: str, dim: int | None) -> np.ndarray:
-    """Tokens (n, L, D) as float64, 0 where the mask says there is none."""
+    """Tokens (n, L, D) as float64, 0 where the mask is False."""
     z, _ = check.tokens_array(tokens, of, None, dim, mask)
     return _check_size(z, "tokens", of)
 
@@ -358,7 +359,7 @@ def _check_targets(target: object, of: str, n: int) -> np.ndarray:
     """(n, o) of (n,) or (n, o)."""
     try:
         flat = np.ndim(target) == 1  # type: ignore[arg-type]
-    except ValueError:  # ragged: the check below says so
+    except ValueError:  # ragged: the check below refuses it
         flat = False
     hint = "an array (n,) or (n, o)"
     y = check.array(target, "target", of, (n,) if flat else (n, None), hint)

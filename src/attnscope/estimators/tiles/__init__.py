@@ -1,7 +1,7 @@
 """Attention maps of bags whose tokens are tiles on a grid.
 
-In reading order: `spatial_context` (which neighbours matter), `grid` (who is a neighbour), `maps`
-(what is given, and in which blocks errors are taken), `likelihood` (rho).
+In reading order: `spatial_context` (which neighbours matter), `grid` (neighbours), `maps` (input, and
+the blocks for errors), `likelihood` (rho).
 """
 
 from attnscope.lazy_namespace import lazy_namespace

@@ -9,9 +9,9 @@ are real, at most 1, and
 
     log det(I - rho W) = sum log(1 - rho lam),   1/lam_min < rho < 1.
 
-They come from a Fourier transform where the grid closes on itself (a torus), from a dense
-decomposition up to MAX_DENSE_TILES tiles; beyond, each rho costs one sparse LU factorisation. All three are
-exact up to rounding.
+They come from a Fourier transform if the grid is a torus, and from a dense decomposition for up to
+MAX_DENSE_TILES tiles. For more tiles each rho costs one sparse LU factorisation. All three are exact
+up to rounding.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ __all__ = [
     "tiles_of",
 ]
 
-# tiles up to which all eigenvalues cost less than the factorisations they replace
+# up to here all eigenvalues cost less than the factorisations they replace
 MAX_DENSE_TILES = 1200
-MAX_COORDINATE = 10**9  # largest coordinate: keys of two of them fit in 64 bits
+MAX_COORDINATE = 10**9  # two coordinates then fit in a key of 64 bits
 CONTIGUITY_NAMES = ("queen", "rook")
 
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """One map: W (n, n) with its counts D (n,), where the tiles are (n, 2), and the eigenvalues
-    of W where they are known already.
+    """One map: W (n, n) with its counts D (n,), the positions of the tiles (n, 2), and the eigenvalues
+    of W if already computed.
     """
 
     mean: sparse.csr_array
@@ -64,7 +64,7 @@ class Tiles:
 
     @cached_property
     def eigenvalues(self) -> np.ndarray | None:
-        """All of them, or None where there are too many."""
+        """All eigenvalues of W, or None if there are too many tiles."""
         if self.fourier is not None:
             return self.fourier
         if len(self.counts) > MAX_DENSE_TILES:
@@ -84,7 +84,7 @@ class Tiles:
 def tiles_of(
     grid: Any, count: int, radius: int, contiguity: str, wrap: bool, of: str
 ) -> Tiles:
-    """The neighbourhoods of `count` tiles; grid: (rows, columns), or places (count, 2)."""
+    """The neighbourhoods of `count` tiles; grid: (rows, columns), or positions (count, 2)."""
     places = _check_grid(grid, count, of)
     whole = np.ndim(grid) == 1  # (rows, columns)
     if wrap and not whole:
@@ -105,7 +105,7 @@ def tiles_of(
 
 
 def _check_grid(grid: Any, count: int, of: str) -> np.ndarray:
-    """(count, 2) whole numbers, no two the same."""
+    """Positions (count, 2) in whole numbers, refused if two are equal."""
     must = f"(rows, columns) with rows * columns = {count}, or whole places ({count}, 2)"
     a = array_of(grid, "grid", of, must)
     if a.dtype.kind not in "iuf" or a.shape not in ((2,), (count, 2)):
@@ -168,7 +168,7 @@ def neighbour_means(maps: list[Tiles], columns: np.ndarray) -> np.ndarray:
 
 
 def centred(maps: list[Tiles], columns: np.ndarray) -> np.ndarray:
-    """Columns (n, c) less their mean in each map."""
+    """Columns (n, c) minus their mean in each map."""
     out = np.empty_like(columns)
     for part in _map_slices(maps):
         out[part] = columns[part] - columns[part].mean(axis=0)
@@ -184,7 +184,7 @@ def _map_slices(maps: list[Tiles]) -> list[slice]:
 def log_determinant(maps: list[Tiles]) -> tuple[Callable[[float], float], float]:
     """(rho -> log det(I - rho W) over all maps together, the lower end 1/lam_min of its range).
 
-    Maps that are one object are decomposed once.
+    Maps that are the same object are decomposed once.
     """
     distinct = {id(tiles): tiles for tiles in maps}
     times = {key: sum(tiles is m for m in maps) for key, tiles in distinct.items()}

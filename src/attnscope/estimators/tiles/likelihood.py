@@ -1,20 +1,20 @@
-"""rho by maximum likelihood: the neighbours' part in the scores, or in the residuals.
+"""rho by maximum likelihood: the effect of the neighbours on the scores, or on the residuals.
 
 notation: y scores (n,), x features, W the mean over neighbours; all centred in each map.
 
     scores      y = rho W y + x b + e           SSE(rho) = |M (y - rho W y)|^2, M clearing x
     residuals   y = x b + u,  u = rho W u + e   SSE(rho) = |M' (I - rho W) y|^2, M' clearing (I - rho W) x
 
-With e normal the log likelihood of what is left when each map has a constant of its own, profiled
-over b and the variance, is
+With normal e, the restricted log likelihood (each map has its own constant, which is projected out),
+profiled over b and the variance, is
 
     -((n - maps)/2) log SSE(rho) + sum over maps of log det(F'(I - rho W) F),
 
 F an orthonormal basis across the constant: det(F'AF) = det(A) 1'A^-1 1/n. A map of n tiles, k of
-them without neighbours, has 1'(I - rho W)^-1 1 = k + (n - k)/(1 - rho). With constants estimated
-instead, rho would fall short by a few over the number of tiles of a map, however many maps there
-are. The error is a fifth of the longer half of the interval in which the likelihood falls by LIKELIHOOD_DEPTH,
-as 5 standard errors of a normal estimate do.
+them without neighbours, has 1'(I - rho W)^-1 1 = k + (n - k)/(1 - rho). With estimated constants
+instead, rho would be too small by a few over the number of tiles of a map, for any number of maps.
+The error is a fifth of the longer half of the interval in which the likelihood falls by
+LIKELIHOOD_DEPTH, which corresponds to 5 standard errors of a normal estimate.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from attnscope.numerics.border.estimate import Estimate, estimate
 
 __all__ = ["rho_estimates"]
 
-COARSE_RHO_COUNT = 17  # points of rho among which the likelihood's highest peak is sought
+COARSE_RHO_COUNT = 17  # points of rho on which the highest peak is searched
 LIKELIHOOD_DEPTH = 12.5  # of log likelihood: 5 standard errors
-MIN_SSE = 1e-300  # an SSE that rounds to 0 has a logarithm
+MIN_SSE = 1e-300  # keeps the logarithm of an SSE finite
 
 
 def rho_estimates(
@@ -74,8 +74,10 @@ def rho_estimates(
 
 
 def _peak_estimate(value: Callable[[float], float], low: float) -> Estimate:
-    """Where the log likelihood is highest, and a fifth of the longer way down by LIKELIHOOD_DEPTH."""
-    # towards 1 the points crowd
+    """The maximum of the log likelihood; its error is a fifth of the longer distance to a fall by
+    LIKELIHOOD_DEPTH.
+    """
+    # denser towards 1
     u = np.linspace(0, 1, COARSE_RHO_COUNT + 2)[1:-1]
     grid = low + (1 - low) * (1 - (1 - u) ** 2)
     heights = [value(float(rho)) for rho in grid]

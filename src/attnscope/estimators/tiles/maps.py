@@ -1,4 +1,4 @@
-"""Maps of tiles as they are given, and the blocks of tiles that errors are taken from."""
+"""Read maps of tiles, and divide them into the blocks of tiles from which errors are computed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from attnscope.numerics.border.whole_values import refuse_lost
 
 __all__ = ["blocks_of", "dependence_reach", "read_maps"]
 
-# blocks: the widest are taken of which there are so many; 36 widen the error by 23 %
+# blocks are as wide as possible with this many of them; 36 blocks widen the error by 23 %
 TARGET_BLOCK_COUNT = 36
-# of the dependence that a block is wide, where the map has room for it
+# width of a block over the reach of the dependence, if the map is large enough
 BLOCK_WIDTH_REACHES = 3.0
-# share of the map beyond which the mean over neighbours is mostly minus the tile
+# with more neighbours, the mean over them is mostly minus the tile itself
 MAX_NEIGHBOUR_SHARE = 0.5
 
 
@@ -84,7 +84,7 @@ def _has_several_maps(scores: Any, of: str) -> bool:
 
 
 def _check_neighbours(tiles: Tiles, radius: int, of: str) -> None:
-    """A neighbourhood is a part of the map, and not empty everywhere."""
+    """Refuse maps without neighbours, and neighbourhoods of half the map."""
     n = len(tiles.counts)
     if not tiles.counts.any():
         hint = "positions // the size of a tile, or a larger radius"
@@ -98,16 +98,18 @@ def _check_neighbours(tiles: Tiles, radius: int, of: str) -> None:
 
 
 def dependence_reach(maps: list[Tiles], rho: float) -> float:
-    """How far, in tiles, a dependence of this size reaches; see the module docstring."""
+    """How far, in tiles, a dependence of this size reaches; see spatial_context.py."""
     links = max((tiles.mean for tiles in maps), key=lambda mean: mean.nnz).tocoo()
     largest = max(maps, key=lambda tiles: tiles.mean.nnz)
     steps = largest.places[links.coords[0]] - largest.places[links.coords[1]]
-    v = float(np.median(np.sum(steps**2, axis=1))) / 2  # the median: edges of a torus are far
+    v = (
+        float(np.median(np.sum(steps**2, axis=1))) / 2
+    )  # the median, because steps across the edge of a torus are long
     return float(np.sqrt(max(rho, 0.0) * v / (2 * (1 - min(rho, 1 - 1e-9)))))
 
 
 def blocks_of(maps: list[Tiles], radius: int, reach: float, of: str) -> np.ndarray:
-    """The number of its block for every tile: maps where there are enough, else squares."""
+    """The block of every tile: its map if there are enough maps, otherwise a square."""
     if len(maps) >= TARGET_BLOCK_COUNT:
         return np.repeat(np.arange(len(maps)), [len(tiles.counts) for tiles in maps])
     side = 4 * radius + 1

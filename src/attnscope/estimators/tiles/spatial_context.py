@@ -7,29 +7,30 @@ Four least-squares regressions with a constant in each map (weights are normalis
     baseline    y ~ x                                      e = y - fit, its residuals
     features    y ~ x, Wx        scores   y ~ x, Wy        residuals   y ~ x, We
 
-and three gains in R^2 over the baseline. On fields that are stationary on a torus the gains of an
-endless map are in closed form (claim around-09), and at the true radius the largest one names what
-made the scores. A gain in R^2 measures association: Wy on the right stands for an effect in both
-directions, so its least-squares coefficient overstates. The coefficient itself comes from the
+and three gains in R^2 over the baseline. For stationary fields on a torus the gains of an infinite
+map have a closed form (claim around-09), and at the true radius the largest gain identifies the
+source of the scores. A gain in R^2 measures association: Wy on the right has an effect in both
+directions, so its least-squares coefficient is too large. The coefficient itself comes from the
 Gaussian likelihood,
 
     scores      y = rho W y + x b + e         residuals   y = x b + u,  u = rho W u + e,
 
 each profiled over b and the variance (likelihood.py).
 
-Errors. Tiles are dependent, so sums of influences are taken over blocks of tiles (or over maps,
-where there are enough of them), and the variance from these sums. R^2 of model j moves by
-psi_i = -(e_ji^2 - (SSE_j/SST) y_i^2)/SST: coefficients at their least squares do not matter to
-first order, but those of the baseline move We. To second order a fit with p_j coefficients is too
+Errors. Tiles are dependent, so influences are summed over blocks of tiles (or over maps, if there
+are enough), and the variance is that of these sums. Tile i changes R^2 of model j by
+psi_i = -(e_ji^2 - (SSE_j/SST) y_i^2)/SST: least-squares coefficients do not matter to first order,
+except those of the baseline, which change We. To second order a fit with p_j coefficients is too
 good by t_j = tr(H^-1 J), J the covariance of the block sums of its scores (Takeuchi): R^2 below is
-1 - (SSE + t_j)/(SST + t_y). A gain is a squared partial correlation, r^2 of what the baseline
-leaves; its error is a fifth of the longer half of the interval that 5 standard errors are in
-Fisher's z = artanh r, where they do not depend on r: a gain of 0 has an error too. Blocks are at
-least two neighbourhoods wide, and where the map has room three times as wide as the dependence
-reaches, sqrt(rho v/(2 (1 - rho))) tiles, v the mean squared step to a neighbour along an axis. The
-interval of rho is that of its likelihood; on a grid without edges it does not need normal e.
+1 - (SSE + t_j)/(SST + t_y). A gain is a squared partial correlation r^2 given the baseline. Its
+error is a fifth of the longer half of the interval of 5 standard errors in Fisher's z = artanh r,
+where they do not depend on r, so a gain of 0 has an error too. Blocks are at least two
+neighbourhoods wide, and in large maps three times as wide as the dependence reaches,
+sqrt(rho v/(2 (1 - rho))) tiles, v the mean squared step to a neighbour along an axis. The interval
+of rho is that of its likelihood; on a grid without edges it does not require normal e.
 
-Exact: R^2 and rho, given the scores. Approximate: the errors, for blocks wider than the dependence.
+R^2 and rho are exact, given the scores. The errors are approximate, for blocks wider than the
+dependence.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ from attnscope.numerics.border.sampled_estimate import widened
 
 __all__ = ["SpatialContext", "spatial_context"]
 
-CONSTANT_SPREAD_SHARE = 1e-12  # of its size: what varies less is rounding
-# of the variance: less is rounding of a baseline that explains everything
+CONSTANT_SPREAD_SHARE = 1e-12  # smaller relative variation is rounding
+# a smaller residual variance is the rounding error of a baseline that explains everything
 PERFECT_RESIDUAL_SHARE = 1e-10
-# of its length: a regressor with less left over is a combination of others
+# a regressor with a smaller residual is a combination of the others
 DEPENDENT_LENGTH_SHARE = 1e-9
 
 
@@ -133,9 +134,9 @@ def spatial_context(
         scores: a number per tile (n,): attention weights, their logarithms, any map. Several maps:
             a list of such, or (maps, n).
         features: (n, p), in the same order; a list of them for several maps.
-        grid: (rows, columns) of tiles listed row by row, or the whole numbers (n, 2) where each
-            tile is; for several maps one (rows, columns) for all, or a list.
-        radius: neighbours are tiles at most so many steps away.
+        grid: (rows, columns) of tiles listed row by row, or the position of each tile in whole
+            numbers (n, 2); for several maps one (rows, columns) for all, or a list.
+        radius: neighbours are tiles at most this many steps away.
         contiguity: "queen" (steps of a king) or "rook" (steps along the axes).
         wrap: the grid closes on itself at its edges.
 
@@ -203,11 +204,15 @@ def _measure_context(
         sums = np.bincount(blocks, weights=psi)
         first = float(np.sqrt(np.sum(sums**2) * count / (count - 1)))
         value = fit.corrected - (0.0 if over is None else over.corrected)
-        room = 1.0 if over is None else 1 - over.fitted  # what there is to explain
-        r2 = min(max(1 - (1 - fit.fitted) / room, 0.0), 1.0)
-        share = _fisher_error(r2, first / room, fit.chance, count)
-        # a room that is small by chance must not make the error small
-        least = room if over is None else room + gain(over, None).error
+        unexplained_share = (
+            1.0 if over is None else 1 - over.fitted
+        )  # what there is to explain
+        r2 = min(max(1 - (1 - fit.fitted) / unexplained_share, 0.0), 1.0)
+        share = _fisher_error(r2, first / unexplained_share, fit.chance, count)
+        # an unexplained share that is small by chance must not make the error small
+        least = (
+            unexplained_share if over is None else unexplained_share + gain(over, None).error
+        )
         return estimate(value, least * share, method)
 
     average = float(np.concatenate([tiles.counts for tiles in maps]).mean())
@@ -227,7 +232,7 @@ def _measure_context(
 
 
 def _fisher_error(r2: float, error: float, chance: float, count: int) -> float:
-    """The error of a squared correlation r2 whose standard error is `error`, by way of z."""
+    """The error of a squared correlation r2 with standard error `error`, computed in Fisher's z."""
     r = r2**0.5
     steep = 2 * r * (1 - r2)
     z_error = max(error / steep if steep > 0 else 0.0, chance**0.5)
@@ -241,7 +246,7 @@ def _fisher_error(r2: float, error: float, chance: float, count: int) -> float:
 
 
 def _added_basis(columns: np.ndarray, given: np.ndarray) -> np.ndarray:
-    """Orthonormal columns that span what these add to the given orthonormal ones."""
+    """Orthonormal columns that span the part of these columns outside the given orthonormal ones."""
     size = np.linalg.norm(columns, axis=0)
     kept = columns[:, size > 0] / size[size > 0]
     for _ in range(2):  # twice is enough
@@ -292,7 +297,7 @@ def _baseline_moves(
     lagged = lagged - own @ (own.T @ lagged)
     own_size = float(lagged @ lagged)
     if own_size == 0:
-        return fit  # no tile has a neighbour's residual that the features do not tell
+        return fit  # the features determine the neighbours' residuals of every tile
     rho = float(lagged @ y) / own_size
     slope = 2 * rho * (fit.left @ around)
     moved = fit.influence - (own @ slope) * base.left / float(y @ y)
