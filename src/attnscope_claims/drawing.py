@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from attnscope.claims.compare import BAND
-from attnscope.figures.figure import Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 
-__all__ = ["GREY", "legend", "level", "panel", "sampled_points"]
+__all__ = ["GREY", "figure", "legend", "level", "panel", "sampled_points"]
 
 GREY = 6  # colour of what belongs to no series: legend entries, reference lines
 
@@ -35,3 +35,8 @@ def level(x: Any, y: float, label: str = "", color: int = GREY, thin: bool = Fal
 def legend(words: str = "sampled, 95 %") -> Points:
     """A legend entry for all points."""
     return Points([], [], words, GREY)
+
+
+def figure(title: str, *panels: Panel, columns: int = 0) -> Figure:
+    """A figure with its panels in one row, up to three, else two a row; or `columns` a row."""
+    return Figure(title, panels, columns or (len(panels) if len(panels) <= 3 else 2))

@@ -29,7 +29,7 @@ from attnscope.predictors.operators.memory_attention import (
 from attnscope.tasks.exchangeable.drifting_map import DriftingMap
 from attnscope.theory.exchangeable.memory import best_gates, memory_curve
 from attnscope_claims.around.blind_memories import best_rivals, error_at_rest, least_error
-from attnscope_claims.drawing import legend, level, panel
+from attnscope_claims.drawing import figure, legend, level, panel
 
 D = 8
 NOISE = 0.5
@@ -169,14 +169,14 @@ def _optimum() -> list[Comparison]:
             words = f"{WORDS[law]}, a = {a:g}"
             key = f"{law}-{100 * a:.0f}"
             out.append(
-                Comparison(
+                worst(
                     f"least error over all (A, B, C): {words}",
                     excess,
                     least,
                     SEARCH_TOLERANCE * excess,
-                    why="the search stops within 1e-8 of the minimum, where the error is flat",
-                    routes=("root of the quadratic", "search over three coefficients"),
+                    "the search stops within 1e-8 of the minimum, where the error is flat",
                     key=f"least-{key}",
+                    routes=("root of the quadratic", "search over three coefficients"),
                 )
             )
             out.append(
@@ -229,35 +229,41 @@ def _floors(
     exact = [_task("one-hot", a).bayes_risk(REST_LENGTH).excess for a in DECAYS]
     mean, error = np.array([slots["one-hot", a] for a in DECAYS]).T
     return (
-        Comparison(
+        worst(
             "Kalman over the gated delta rule, the largest of 6 settings",
             1.0,
             1 / low[0],
             Z * low[1],
-            "at most",
             SAME_KEYS,
-            ("no memory is better than the posterior", "Kalman filter on sampled keys"),
             key="kalman",
+            rule="at most",
+            routes=(
+                "no memory is better than the posterior",
+                "Kalman filter on sampled keys",
+            ),
         ),
-        Comparison(
+        worst(
             "unit keys: the gated delta rule over Kalman, the largest of 3",
             KALMAN_RATIO,
             unit[0],
             Z * unit[1],
-            "at most",
             SAME_KEYS,
-            ("the statement, within 6 %", "closed form over Kalman filter on sampled keys"),
             key="within",
+            rule="at most",
+            routes=(
+                "the statement, within 6 %",
+                "closed form over Kalman filter on sampled keys",
+            ),
         ),
-        Comparison(
+        worst(
             "best gated linear and best ungated delta over gated delta, the least",
             1.0,
             least,
             SEARCH_TOLERANCE,
-            "at least",
             "one-dimensional searches end within 1e-8 of the minimum, where the error is flat",
-            ("the theorem", "search over gate and step"),
             key="rivals",
+            rule="at least",
+            routes=("the theorem", "search over gate and step"),
         ),
         worst(
             "one-hot keys: exact Bayes error by the recursion of one slot",
@@ -292,14 +298,14 @@ def _without_noise() -> tuple[Comparison, ...]:
         left.append(at[0] - x * x / y)
     why = "roundoff: a recursion of 400 steps, and a minimum from three values of it"
     return (
-        Comparison(
+        worst(
             "delta rule, step 1, 40 unit keys: (1 - 1/d)^40",
             _contraction(40),
             delta,
             1e-14,
-            why="roundoff of 40 steps; the noise of 1e-12 adds 1e-24",
-            routes=("Kaczmarz' contraction", "recursion of second moments"),
+            "roundoff of 40 steps; the noise of 1e-12 adds 1e-24",
             key="contracts",
+            routes=("Kaczmarz' contraction", "recursion of second moments"),
         ),
         worst(
             "best linear attention leaves (d-1)/(L+d-1), L = 40 and 400",
@@ -343,7 +349,7 @@ def _figure(rules: dict, floors: Found) -> Figure:
         Points([best.decay], [best.risk.excess], "the theorem", 5),
         level(ends, floors["sphere", 0.99][0], "Kalman", 4),
     )
-    return Figure("What a memory should forget", (curves, gates), columns=2)
+    return figure("What a memory should forget", curves, gates)
 
 
 CLAIM = Claim(

@@ -40,7 +40,7 @@ from attnscope.theory.exchangeable.spectral import (
     log_eigenvalues,
     softmax_filter,
 )
-from attnscope_claims.drawing import legend, panel, sampled_points
+from attnscope_claims.drawing import figure, legend, panel, sampled_points
 from attnscope_claims.sphere_errors import sphere
 
 DIMS = (2, 3, 5, 8)
@@ -123,15 +123,15 @@ def check(context: Context) -> Evidence:
             soft,
             key="softmax",
         ),
-        Comparison(
+        worst(
             "exponent of L of the local linear error, L = 64 to 1024",
             EXPONENT,
-            float(np.log(local[-1, 0] / local[0, 0]) / np.log(LENGTHS[-1] / LENGTHS[0])),
+            np.log(local[-1, 0] / local[0, 0]) / np.log(LENGTHS[-1] / LENGTHS[0]),
             float(Z * np.hypot(*(local[[0, -1], 1] / local[[0, -1], 0])) + 6 / LENGTHS[0])
             / np.log(LENGTHS[-1] / LENGTHS[0]),
-            why="5 standard errors + 6/L relative at L = 64, over log 16",
-            routes=("stated", "the operator on sampled contexts"),
+            "5 standard errors + 6/L relative at L = 64, over log 16",
             key="exponent",
+            routes=("stated", "the operator on sampled contexts"),
         ),
         stated(
             "plateau",
@@ -227,12 +227,12 @@ def _reproduce_linear_map(rng: np.random.Generator) -> Comparison:
     A = rng.standard_normal((4, 3))
     truth = query @ A + 1
     away = np.abs(local_linear_attention(query, keys, keys @ A + 1, 1.0) - truth).max()
-    return Comparison(
+    return worst(
         "linear map of skewed, unnormalised keys: largest error of 20 queries",
         0.0,
         away,
         1e-12,
-        why="roundoff: keys of size 10, a fit of condition 100",
+        "roundoff: keys of size 10, a fit of condition 100",
         key="linear-map",
         scale=1.0,
     )
@@ -307,7 +307,7 @@ def _figure(kept: list[tuple[float, float]], local: np.ndarray, soft: np.ndarray
         legend("sampled"),
         log="xy",
     )
-    return Figure("One order more: no bias of first order", (bias, curve), columns=2)
+    return figure("One order more: no bias of first order", bias, curve)
 
 
 CLAIM = Claim(

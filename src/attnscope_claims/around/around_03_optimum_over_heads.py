@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import exact_count, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.estimators.linear_attention.fit import LinearAttentionFit, fit_linear_attention
 from attnscope.figures.figure import Figure, Line, Points
 from attnscope.tasks.exchangeable.linear_map import LinearMap
-from attnscope_claims.drawing import panel, sampled_points
+from attnscope_claims.drawing import figure, panel, sampled_points
 
 DIM = 3
 NOISE = 0.5
@@ -105,36 +105,36 @@ def check(context: Context) -> Evidence:
             open_fit.nullity,
             key="open",
         ),
-        Comparison(
+        worst(
             "whitened contexts: what another minimiser says",
             0.0,
             moved,
             1e-9,
-            why=LEAST_SQUARES_ROUNDING,
+            LEAST_SQUARES_ROUNDING,
+            key="same",
             routes=("the fit", "the fit plus a tensor of length 1 in the open directions"),
             scale=1.0,
-            key="same",
         ),
-        Comparison(
+        worst(
             f"{HEADS[-1]} trained heads over the optimum, best of {RUNS}",
             0.0,
-            float(excess[-1].min()),
+            excess[-1].min(),
             1e-9,
-            why=LEAST_SQUARES_ROUNDING,
+            LEAST_SQUARES_ROUNDING,
+            key="reached",
             routes=("least squares on features", "nonlinear least squares on heads"),
             scale=FEWER_HEADS_LOSS,
-            key="reached",
         ),
-        Comparison(
+        worst(
             "no trained heads below the optimum",
             0.0,
-            float(excess.min()),
+            excess.min(),
             1e-9,
-            "at least",
-            why=LEAST_SQUARES_ROUNDING,
+            LEAST_SQUARES_ROUNDING,
+            key="never-below",
+            rule="at least",
             routes=("least squares on features", "nonlinear least squares on heads"),
             scale=FEWER_HEADS_LOSS,
-            key="never-below",
         ),
     )
     notes = (
@@ -143,7 +143,7 @@ def check(context: Context) -> Evidence:
         f"{open_fit.optimum.value:.0e} and leave {open_fit.nullity} of {open_fit.features} "
         "directions open."
     )
-    figure = _figure(drawn, fit, open_fit, excess)
+    figure = _figure(drawn, excess)
     return Evidence(comparisons, figure, notes)
 
 
@@ -300,8 +300,6 @@ def _train(
 
 def _figure(
     drawn: np.ndarray,
-    fit: LinearAttentionFit,
-    open_fit: LinearAttentionFit,
     excess: np.ndarray,
 ) -> Figure:
     grid = np.geomspace(2, 128, 30)
@@ -316,24 +314,6 @@ def _figure(
         Line(lengths, bayes, "Bayes", 2, dashed=True),
         log="xy",
     )
-    part = certificate_parts(CERTIFICATE_LENGTH)
-    times = (15, 9, 3, 3)
-    steps = np.sort(np.repeat(part, times))[::-1]
-    rank = np.arange(1, fit.features + 1)
-    spectra = panel(
-        "certificate, L = 16",
-        "eigenvalue, by size",
-        "eigenvalue",
-        Line(rank, steps, "closed form", 0),
-        Points(rank, fit.spectrum, "20,000 contexts", 1),
-        Points(
-            rank,
-            np.maximum(open_fit.spectrum, 1e-2 * AXIS_FLOOR),
-            "whitened contexts (15 zeros drawn at 1e-19)",
-            3,
-        ),
-        log="y",
-    )
     at = np.repeat(np.arange(len(HEADS)), RUNS) + np.tile(
         np.linspace(-0.15, 0.15, RUNS), len(HEADS)
     )
@@ -345,12 +325,7 @@ def _figure(
         log="y",
         x_names=tuple(str(h) for h in HEADS),
     )
-    return Figure(
-        "The optimum over all heads, and its certificate",
-        (risks, spectra, training),
-        3,
-        ("closed form", "drawn"),
-    )
+    return figure("The optimum over all heads, and its certificate", risks, training)
 
 
 CLAIM = Claim(

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import exact_count, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.estimators.linear_attention.fewest_heads import completed, generic_heads
 from attnscope.estimators.linear_attention.fit import fit_linear_attention
 from attnscope.figures.figure import Figure, Line, Mark, Points
-from attnscope_claims.drawing import level, panel
+from attnscope_claims.drawing import figure, level, panel
 
 SMALL_SIZES = (1, 2, 3)  # of D, o and p: all 27 sizes
 TEACHERS = (1, 2, 3)
@@ -99,12 +99,12 @@ def check(context: Context) -> Evidence:
             [plain for _, plain, _ in taught],
             key="plain",
         ),
-        Comparison(
+        worst(
             "count/D^2 at D = 10^6",
             1 - 0.5**0.5,
             generic_heads(FAR_DIMENSION) / FAR_DIMENSION**2,
             1 / FAR_DIMENSION,
-            why="the next term of the root of the count, 1/(2 sqrt 2 D), and rounding up by 1/D^2",
+            "the next term of the root of the count, 1/(2 sqrt 2 D), and rounding up by 1/D^2",
         ),
         stated(
             "share",
@@ -224,7 +224,7 @@ def _figure(layers: dict[int, list[_Layer]]) -> Figure:
         Line(dims, 1 / dims, "count, one output", 4),
         log="xy",
     )
-    return Figure("Heads of linear attention", (left, right), columns=2)
+    return figure("Heads of linear attention", left, right)
 
 
 CLAIM = Claim(

@@ -21,14 +21,14 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri_exp
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Context, Evidence, Table
 from attnscope.claims.compare import mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure, Line
 from attnscope.tasks.exchangeable.sparse_retrieval import SparseRetrieval
 from attnscope.theory.exchangeable.retrieval import examples_needed, retrieval_probability
-from attnscope_claims.drawing import legend, level, panel, sampled_points
+from attnscope_claims.drawing import figure, legend, level, panel, sampled_points
 
 # (examples, coordinates, noise)
 SETTINGS = ((8, 16, 1.0), (12, 64, 1.0), (8, 256, 0.5), (6, 256, 0.5))
@@ -108,12 +108,12 @@ def check(context: Context) -> Evidence:
             [REMAINDER * _factor(s) for s in NOISES],
             why=FACTOR_WHY,
         ),
-        Comparison(
+        worst(
             f"the same at noise {SMALL_NOISE:g}, as stated",
             SMALL_FACTOR,
             many / few,
             REMAINDER * _factor(SMALL_NOISE),
-            why=FACTOR_WHY,
+            FACTOR_WHY,
             key="unbounded",
         ),
         sampled("learned weights of y.X_j and -|X_j|^2/2", weights, learned, key="weights"),
@@ -260,7 +260,7 @@ def _figure(drawn: np.ndarray) -> Figure:
         level(ends, factor, "(1 + s^2) log(1 + 1/s^2)", 5),
         log="x",
     )
-    return Figure("One coordinate of m from n examples", (chance, thresholds), columns=2)
+    return figure("One coordinate of m from n examples", chance, thresholds)
 
 
 CLAIM = Claim(

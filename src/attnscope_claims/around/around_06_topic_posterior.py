@@ -24,11 +24,11 @@ from attnscope.claims.compare import (
     worst,
 )
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Heat, Line, Mark, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.tasks.exchangeable.topic_mixture import TopicMixture
 from attnscope_claims.around.topic_documents import Fit, fitted_values, masked_documents
-from attnscope_claims.drawing import legend, panel
+from attnscope_claims.drawing import figure, legend, panel
 
 TASK = TopicMixture(topics=4, words=5, concentration=0.3)
 RISK_LENGTHS = (0, 1, 5, 20, 100)
@@ -224,8 +224,9 @@ def _figure(drawn: np.ndarray, fits: list[tuple[np.ndarray, np.ndarray, Fit]]) -
         ),
         legend("fitted"),
     )
-    words = np.arange(TASK.vocabulary)
-    panels = (
+
+    return figure(
+        "Topics: the exact posterior is one attention layer",
         panel(
             "what a document adds",
             "length N",
@@ -234,14 +235,7 @@ def _figure(drawn: np.ndarray, fits: list[tuple[np.ndarray, np.ndarray, Fit]]) -
             log="x",
         ),
         panel("values learnt from masked words", "length N", "value", *learnt, log="x"),
-        panel(
-            "fitted values, N = 20",
-            "word shown",
-            "word predicted",
-            Heat(words, words, fits[0][2].matrix, "value"),
-        ),
     )
-    return Figure("Topics: the exact posterior is one attention layer", panels, columns=3)
 
 
 CLAIM = Claim(

@@ -39,7 +39,7 @@ from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.predictors.operators.context_attention import cme_variance
 from attnscope.theory.exchangeable.kernel_curve import kernel_bayes_curve
 from attnscope.theory.exchangeable.kernel_spectra import Spectrum, sphere_spectrum
-from attnscope_claims.drawing import legend, level, panel
+from attnscope_claims.drawing import figure, legend, panel
 from attnscope_claims.sphere_errors import sphere
 
 NOISE = 0.5
@@ -313,24 +313,11 @@ def _figure(
         label = "m = 2 in R^40, sampled" if color == 3 else ""
         marks.append(Points(x, mean, label, color, BAND * error))
     marks.append(legend("sampled"))
-    slopes: list[Mark] = []
-    for (m, beta), color in zip(SMOOTHNESS_SETTINGS, (0, 1, 4, 2)):
-        far = np.geomspace(1e2, FAR_LENGTHS[m], 13).astype(np.int64)
-        middle = np.sqrt(far[1:] * far[:-1].astype(float))
-        curve = _curve(sphere_spectrum(m, beta, FINEST_DEGREES), far)
-        local = np.diff(np.log(curve)) / np.diff(np.log(far.astype(float)))
-        name = f"m = {m}" + (", beta = 2" if beta == 2 else "")
-        slopes.append(Line(middle, local, name, color))
-    for i, limit in enumerate(
-        sorted({_exponent(m, beta) for m, beta in SMOOTHNESS_SETTINGS})
-    ):
-        named = "" if i else "-2 beta/(2 beta + m)"
-        slopes.append(level([1e2, 1e10], limit, named, thin=True))
-    panels = (
+
+    return figure(
+        "The exponent depends on the intrinsic dimension only",
         panel("error of CME attention", "context length L", "excess error", *marks, log="xy"),
-        panel("local slope of the curve", "context length L", "slope", *slopes, log="x"),
     )
-    return Figure("The exponent depends on the intrinsic dimension only", panels, columns=2)
 
 
 CLAIM = Claim(

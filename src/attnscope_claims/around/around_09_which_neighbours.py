@@ -31,7 +31,7 @@ from attnscope_claims.around.torus_fields import (
     spectra,
     symbol,
 )
-from attnscope_claims.drawing import legend, panel
+from attnscope_claims.drawing import figure, legend, panel
 
 SIZE = 64
 PHI = 0.6  # of the features
@@ -141,7 +141,7 @@ def check(context: Context) -> Evidence:
         + ", ".join(f"{named[m]} of {maps} ({m})" for m in MADE_BY)
         + ". Gains fall as the radius of the regression grows."
     )
-    figure = _figure(exact, seen, by_radius, slopes, tied)
+    figure = _figure(exact, seen, by_radius)
     return Evidence(comparisons, figure, notes)
 
 
@@ -190,12 +190,12 @@ def _too_wide(maps: int, rng: np.random.Generator) -> Comparison:
     g = gains(spectra("scores", WIDE_PHI, near), symbol(SIZE, 2))
     found = [_context(*field("scores", WIDE_PHI, near, rng), radius=2) for _ in range(maps)]
     mean, error = _mean([c.scores.value - c.residuals.value for c in found])
-    return Comparison(
+    return worst(
         "scores' gain less residuals' at too wide a radius",
         g[1] - g[2],
-        float(mean),
+        mean,
         float(Z * error) + 1 / SIZE**2,
-        why=GAIN_WHY,
+        GAIN_WHY,
         key="wide",
     )
 
@@ -203,12 +203,12 @@ def _too_wide(maps: int, rng: np.random.Generator) -> Comparison:
 def _rho(made_by: str, seen: list[SpatialContext]) -> Comparison:
     found = [c.rho.value if made_by == "scores" else c.rho_residuals.value for c in seen]
     mean, error = _mean(found)
-    return Comparison(
+    return worst(
         f"rho of {made_by} by likelihood",
         COEFFICIENT[made_by],
-        float(mean),
+        mean,
         float(Z * error) + RHO_BIAS / SIZE**2,
-        why=RHO_WHY,
+        RHO_WHY,
         key=f"rho-{made_by}",
     )
 
@@ -334,8 +334,6 @@ def _figure(
     exact: dict[str, np.ndarray],
     seen: dict[str, list[SpatialContext]],
     by_radius: dict[int, list[SpatialContext]],
-    slopes: dict[float, tuple[np.ndarray, np.ndarray]],
-    tied: Series,
 ) -> Figure:
     bars: list[Mark] = []
     curves: list[Mark] = []
@@ -355,26 +353,25 @@ def _figure(
         errors = [BAND * e[j] for _, e in ways]
         curves.append(Points(RADII, [m[j] for m, _ in ways], "", j, errors))
     measured = legend("measured")
-    w = symbol(RHO_MAP_SIZE, 1, "rook")
-    rhos = np.linspace(0, 0.95, 39)
-    both = [np.array([slopes[rho][i] for rho in RHOS]) for i in (0, 1)]
-    names = ("least squares", "likelihood")
-    lines = ([least_squares(rho, w) for rho in rhos], rhos)
-    fits: list[Mark] = []
-    for i, name in enumerate(names):
-        fits.append(Line(rhos, lines[i], name, 3 + i))
-        fits.append(Points(RHOS, both[0][:, i], "", 3 + i, BAND * both[1][:, i]))
-    depth: tuple[Mark, ...] = (
-        Line(tied.x, tied.predicted, "mean over frequencies", 5),
-        Points(tied.x, tied.measured, "measured", 6, BAND * tied.error),
+
+    return figure(
+        "Which neighbours matter",
+        panel(
+            "which gain is largest",
+            "what made the scores",
+            "gain in R^2",
+            *bars,
+            measured,
+            x_names=MADE_BY,
+        ),
+        panel(
+            "scores made by scores at radius 1",
+            "radius of the regression",
+            "gain in R^2",
+            *curves,
+            measured,
+        ),
     )
-    panels = (
-        panel("which gain is largest", "what made the scores", "gain in R^2", *bars, measured, x_names=MADE_BY),
-        panel("scores made by scores at radius 1", "radius of the regression", "gain in R^2", *curves, measured),
-        panel("coefficient of neighbours' scores", "rho", "estimate", *fits, measured),
-        panel("layers h <- rho W h + u", "layers", "squared distance to the end", *depth, log="xy"),
-    )  # fmt: skip
-    return Figure("Which neighbours matter", panels, columns=2)
 
 
 CLAIM = Claim(

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import Z, mean_and_error, sampled, stated
+from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.compare import Z, mean_and_error, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark
 from attnscope.theory.exchangeable.shared_layer import shared_layer_risk
-from attnscope_claims.drawing import legend, panel, sampled_points
+from attnscope_claims.drawing import figure, legend, panel, sampled_points
 from attnscope_claims.sphere_errors import spread_slope
 
 NOISE = 0.5
@@ -57,12 +57,12 @@ def check(context: Context) -> Evidence:
             sampled(f"own weights, N = {N}, n = {n}", *row, key=f"own-{N}-{n}")
             for (N, n), row in zip(OWN_SIZES, np.column_stack([exact_own, own]))
         ),
-        Comparison(
+        worst(
             "slope of the shared layer's error in N, n = 20, as stated",
             IN_POSITIONS,
             slope,
             Z * spread + 0.01,
-            why="5 standard errors (6e-7 of the seeds) + 0.01: 2/(n - 2) at two frequencies of N",
+            "5 standard errors (6e-7 of the seeds) + 0.01: 2/(n - 2) at two frequencies of N",
             key="flat",
             scale=1.0,
         ),
@@ -166,7 +166,7 @@ def _figure(shared: np.ndarray, own: np.ndarray) -> Figure:
         marks.append(sampled_points(x, own[here], "", color))
     marks.append(legend("least squares, drawn"))
     only = panel("error per position", "positions N", "excess error", *marks, log="xy")
-    return Figure("A shared layer learns from every position", (only,))
+    return figure("A shared layer learns from every position", only)
 
 
 CLAIM = Claim(

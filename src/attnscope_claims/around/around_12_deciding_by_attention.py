@@ -27,7 +27,7 @@ from attnscope.predictors.operators.decisions import attention_decision
 from attnscope.tasks.exchangeable.linear_map import LinearMap
 from attnscope.theory.exchangeable.learning_curves import softmax_curve
 from attnscope.theory.exchangeable.newsvendor import decision_regret
-from attnscope_claims.drawing import legend, level, panel
+from attnscope_claims.drawing import figure, legend, level, panel
 
 SHORT_COST = 9.0
 OVER_COST = 1.0
@@ -77,12 +77,12 @@ def check(context: Context) -> Evidence:
     comparisons = (
         worst("right tokens: closed form and sum", closed, summed, 1e-12, ROUNDING),
         sampled("right tokens, sampled", closed, drawn[0], drawn[1], key="right"),
-        Comparison(
+        worst(
             f"{RATE_TOKENS} right tokens: tokens times regret, as stated",
             RATE,
             RATE_TOKENS * float(decision_regret(RATE_TOKENS, SHORT_COST, OVER_COST).value[0]),
             0.01,
-            why="(b + u)/2 tau (1 - tau)/(n + 2) in place of 1/n: 2 % at n = 99",
+            "(b + u)/2 tau (1 - tau)/(n + 2) in place of 1/n: 2 % at n = 99",
             key="vanishes",
         ),
         *(
@@ -169,12 +169,12 @@ def _finite_is_better(
 ) -> Comparison:
     """Class 2: what a larger inverse temperature, 5 instead of 3, costs."""
     mean, error = _same_contexts(L, (5.0, 3.0), draws, seed)[1]
-    return Comparison(
+    return worst(
         f"class 2, L = {L}: regret at 5 less that at 3",
-        float(exact[L, 5.0][1] - exact[L, 3.0][1]),
+        exact[L, 5.0][1] - exact[L, 3.0][1],
         mean,
         Z * error,
-        why=PAIRED_WHY,
+        PAIRED_WHY,
         key=f"finite-{L}",
     )
 
@@ -238,12 +238,12 @@ def _mismatch() -> tuple[Comparison, ...]:
     normal = 0.5 + float(ndtri(TAU)) / np.sqrt(12)
     at = _crossing_length()
     return (
-        Comparison(
+        worst(
             "normal forecast",
             _normal_forecast_regret(),
             regret(normal),
             1e-10,
-            why=QUADRATURE_WHY,
+            QUADRATURE_WHY,
             routes=routes,
         ),
         worst(
@@ -260,22 +260,22 @@ def _mismatch() -> tuple[Comparison, ...]:
             at,
             key="passes",
         ),
-        Comparison(
+        worst(
             "mean forecast",
             _mean_forecast(),
             regret(0.5),
             1e-10,
-            why=QUADRATURE_WHY,
+            QUADRATURE_WHY,
             routes=routes,
         ),
-        Comparison(
+        worst(
             f"attention on {at} right tokens is below the normal forecast",
             _normal_forecast_regret(),
-            float(decision_regret(at, SHORT_COST, OVER_COST).value[0]),
+            decision_regret(at, SHORT_COST, OVER_COST).value[0],
             1e-12,
-            "at most",
-            why=ROUNDING,
+            ROUNDING,
             key="below",
+            rule="at most",
         ),
     )
 
@@ -285,14 +285,14 @@ def _compare_squared_cost(contexts: int, rng: np.random.Generator) -> Comparison
     d, L, h = 3, 64, 0.25
     mean, error = _squared_cost(d, L, h, contexts, rng)
     predicted = softmax_curve(d, L, h, NOISE).value + NOISE**2 + ACTION_STEP**2 / 12
-    return Comparison(
+    return worst(
         "squared costs: cost is the error of softmax attention",
-        float(predicted),
+        predicted,
         mean,
         Z * error,
-        why="5 standard errors over contexts; false alarm 6e-7; the grid of actions is counted",
-        routes=("softmax_curve", "attention_decision on sampled contexts"),
+        "5 standard errors over contexts; false alarm 6e-7; the grid of actions is counted",
         key="squared",
+        routes=("softmax_curve", "attention_decision on sampled contexts"),
     )
 
 
@@ -337,7 +337,7 @@ def _figure(
         panels.append(
             panel(f"three classes, L = {L}", "inverse bandwidth", "regret", *marks, log="y")
         )
-    return Figure("Regret of deciding by attention", tuple(panels), columns=3)
+    return figure("Regret of deciding by attention", *panels, columns=3)
 
 
 CLAIM = Claim(

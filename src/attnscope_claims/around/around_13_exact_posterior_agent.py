@@ -29,7 +29,7 @@ from attnscope_claims.around.acting_agents import (
     pull_arms,
     walk_corridor,
 )
-from attnscope_claims.drawing import legend, level, panel
+from attnscope_claims.drawing import figure, legend, level, panel
 
 GAP = 0.09
 STEPS = 100
@@ -127,20 +127,20 @@ def _unknown_arms(
     loss = {name: np.diff(exact[name], prepend=0.0)[[49, 99]] for name in NAMES[:2]}
     greedy, drawn = loss["greedy"], loss["posterior sampling"]
     return (
-        Comparison(
+        worst(
             "greedy never tries the second arm: 2 - 6 log(4/3)",
             2 - 6 * float(np.log(4 / 3)),
             agents.greedy_stays(URN_STEPS),
             5e-4,
-            why="arms with a chance near 1/2 leave late: some 0.3/2000 at 2000 steps",
+            "arms with a chance near 1/2 leave late: some 0.3/2000 at 2000 steps",
             routes=("gambler's ruin, integrated over arms", "urn of 2000 steps"),
         ),
-        Comparison(
+        worst(
             "greedy never tries the second arm, as stated",
             STUCK_PROBABILITY,
             agents.greedy_stays(URN_STEPS),
             1e-3,
-            why="half a printed digit and 5e-4 for 2000 steps",
+            "half a printed digit and 5e-4 for 2000 steps",
             key="stuck",
         ),
         sampled(
@@ -150,12 +150,12 @@ def _unknown_arms(
             error,
             key="stuck-drawn",
         ),
-        Comparison(
+        worst(
             "greedy: loss a step in the end, as stated",
             LOST_A_STEP,
-            float(2 * greedy[1] - greedy[0]),
+            2 * greedy[1] - greedy[0],
             1e-3,
-            why="half a printed digit and O(1/T^2) after 1/T is removed at T = 50 and 100",
+            "half a printed digit and O(1/T^2) after 1/T is removed at T = 50 and 100",
             key="linear",
         ),
         stated(
@@ -171,14 +171,14 @@ def _unknown_arms(
 def _constant(sampling: bool) -> Comparison:
     name = "posterior sampling" if sampling else "greedy"
     near, far = (agents.worst_gap(sampling, T)[0] for T in (100, 400))
-    return Comparison(
+    return worst(
         f"worst case over sqrt(T), {name}",
         agents.worst_gap(sampling)[0],
         (4 * far - near) / 3,
         CONSTANT_TOLERANCE,
-        why="the remainder in 1/T^2 after 1/T is removed: 0.01/100^2 in a pilot, five times that",
-        routes=("integral of the limit", "sums at T = 100 and 400"),
+        "the remainder in 1/T^2 after 1/T is removed: 0.01/100^2 in a pilot, five times that",
         key="limit-sampling" if sampling else "limit-greedy",
+        routes=("integral of the limit", "sums at T = 100 and 400"),
     )
 
 
@@ -234,17 +234,17 @@ def _corridors(runs: int, rng: np.random.Generator) -> tuple[Comparison, ...]:
             regret = oracle - _planned_value(T, gap, U)
             below = threshold(gap) >= U
             found.append(
-                Comparison(
+                worst(
                     f"corridor, T = {T}, plan {U}: {'linear' if below else 'as Bayes'}",
                     stays if below else oracle - best,
                     regret,
                     1e-6,
-                    why="linear: roundoff; plans of 20 and 6 lose less than 1e-7 to Bayes (a pilot), ten times that",
+                    "linear: roundoff; plans of 20 and 6 lose less than 1e-7 to Bayes (a pilot), ten times that",
+                    key=f"plan-{U}-of-{T}",
                     routes=(
                         "closed form below the threshold, Bayes above it",
                         "forward sums",
                     ),
-                    key=f"plan-{U}-of-{T}",
                 )
             )
     found += _around_threshold()
@@ -253,12 +253,12 @@ def _corridors(runs: int, rng: np.random.Generator) -> tuple[Comparison, ...]:
     far = agents.lookahead_rule(T, CORRIDOR, gap, T)
     forward = agents.corridor_value(T, CORRIDOR, gap, rule)
     found.append(
-        Comparison(
+        worst(
             "corridor: backward value and forward sum",
             value,
             forward,
             SUM_ROUNDING,
-            why=SUM_ROUNDING_WHY,
+            SUM_ROUNDING_WHY,
         )
     )
     earned = [agents.corridor_value(T, CORRIDOR, gap, given) for given in (rule, far)]
@@ -331,16 +331,6 @@ def _figure(
     best: dict[int, tuple[float, list[agents.Level]]],
     seen: dict[str, tuple[np.ndarray, np.ndarray, float, float]],
 ) -> Figure:
-    T = 100
-    x = np.linspace(0.1, 4, 40)
-    curves: list[Mark] = []
-    for i, sampling in enumerate((True, False)):
-        heights = [agents.swapped_regret(T, v / (2 * T**0.5), sampling) / T**0.5 for v in x]
-        curves.append(Line(x, heights, NAMES[i], i))
-    limits = [agents.worst_gap(sampling) for sampling in (True, False)]
-    peaks = Points(
-        [v[1] for v in limits], [v[0] for v in limits], "limit of the worst case", 6
-    )
     few = np.unique(np.geomspace(2, STEPS, 12).astype(int))
     arms: list[Mark] = []
     for i, name in enumerate(NAMES[:2]):
@@ -364,14 +354,9 @@ def _figure(
         level(ends, floor, "Bayes", 4),
         Points(PLANS, regrets, "plans", 5),
     )
-    panels = (
-        panel(
-            f"swapped arms, T = {T}",
-            "gap 2D times sqrt(T)",
-            "regret / sqrt(T)",
-            *curves,
-            peaks,
-        ),
+
+    return figure(
+        "Regret of agents with the exact posterior",
         panel("two Bernoulli arms", "steps", "Bayesian regret", *arms, log="xy"),
         panel(
             f"corridor of {CORRIDOR}, T = {steps}",
@@ -380,7 +365,6 @@ def _figure(
             *walls,
         ),
     )
-    return Figure("Regret of agents with the exact posterior", panels, columns=3)
 
 
 CLAIM = Claim(

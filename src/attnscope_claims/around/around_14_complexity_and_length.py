@@ -21,7 +21,7 @@ from attnscope.claims.compare import BAND, Z, exact_count, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope_claims.around import head_complexity as head
-from attnscope_claims.drawing import legend, level, panel
+from attnscope_claims.drawing import figure, legend, level, panel
 from attnscope_claims.sphere_errors import spread_slope
 
 LARGEST_QUERY = 1.5  # |q|
@@ -79,23 +79,23 @@ def check(context: Context) -> Evidence:
         exact_count(
             "length of the largest sampled complexity, as stated",
             LARGEST_AT,
-            float(LENGTHS[np.argmax(mean)]),
+            LENGTHS[np.argmax(mean)],
             key="largest",
         ),
-        Comparison(
+        worst(
             "power of 1/L with which the limit is approached, as stated",
             APPROACH_POWER,
             _power_of_approach(),
             0.01,
-            why="O(1/sqrt(L)) at L = 4096 and four times as long, with a coefficient below 0.6",
+            "O(1/sqrt(L)) at L = 4096 and four times as long, with a coefficient below 0.6",
             key="power",
         ),
-        Comparison(
+        worst(
             "sum pooling: slope in L, as stated",
             POOLING_SLOPE,
             slope,
             Z * slope_error,
-            why="5 standard errors over draws (6e-7 of the seeds); 1/n is the same at every length",
+            "5 standard errors over draws (6e-7 of the seeds); 1/n is the same at every length",
             key="pooling",
         ),
         worst(
@@ -119,19 +119,19 @@ def check(context: Context) -> Evidence:
             for i, L in enumerate(LENGTHS)
         ),
         *_closed_forms(),
-        Comparison(
+        worst(
             "complexity, L = 3",
             head.three_tokens(LARGEST_QUERY),
             head.at_the_ends(3, LARGEST_QUERY) + three[0],
             Z * three[1] + GRID,
-            why="5 standard errors of what q inside add (6e-7) + 1e-4: q on a grid",
+            "5 standard errors of what q inside add (6e-7) + 1e-4: q on a grid",
             routes=("quadrature over an angle and a radius", "ends in closed form + drawn"),
         ),
         _approach(),
         exact_count(
             "length of the largest complexity",
-            float(LENGTHS[np.argmax(exact)]),
-            float(LENGTHS[np.argmax(mean)]),
+            LENGTHS[np.argmax(exact)],
+            LENGTHS[np.argmax(mean)],
         ),
         worst(
             "sum pooling: complexity by L",
@@ -188,14 +188,14 @@ def _approach() -> Comparison:
         L**0.5 * (head.at_the_ends(L, LARGEST_QUERY) - head.limit(LARGEST_QUERY))
         for L in (FAR_LENGTH, 4 * FAR_LENGTH)
     )
-    return Comparison(
+    return worst(
         "approach to the limit, times sqrt(L)",
         head.near_limit(LARGEST_QUERY),
         2 * far - near,
         1 / FAR_LENGTH,
-        why="the remainder in 1/L at L = 4096, after 1/sqrt(L) is removed",
-        routes=("expansion in 1/sqrt(L)", "closed form at L = 4096 and 16384"),
+        "the remainder in 1/L at L = 4096, after 1/sqrt(L) is removed",
         key="approach",
+        routes=("expansion in 1/sqrt(L)", "closed form at L = 4096 and 16384"),
     )
 
 
@@ -229,11 +229,12 @@ def _figure(
         legend("sampled"),
     )
     label = "sqrt(n) times complexity"
-    panels = (
+
+    return figure(
+        "Complexity against length",
         panel("one head, |q| <= 1.5", "length L", label, *one, log="x"),
         panel("beside sum pooling", "length L", label, *both, log="xy"),
     )
-    return Figure("Complexity against length", panels, columns=2)
 
 
 CLAIM = Claim(

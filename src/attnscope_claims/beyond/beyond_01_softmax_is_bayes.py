@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import mean_and_error, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark
@@ -28,7 +28,7 @@ from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.linear_optimum import linear_optimum
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
-from attnscope_claims.drawing import legend, panel, sampled_points
+from attnscope_claims.drawing import figure, legend, panel, sampled_points
 
 LENGTHS = (2, 3, 10, 100)
 STRENGTHS = (1.0, 2.0, 5.0, 10.0, 20.0)
@@ -73,16 +73,16 @@ def check(context: Context) -> Evidence:
             bayes,
             softmax,
             QUADRATURE_TOLERANCE * bayes,
-            why=QUADRATURE_WHY,
+            QUADRATURE_WHY,
             key="spiked",
         ),
         sampled("sampled softmax, spiked: 20 settings", bayes, drawn),
-        Comparison(
+        worst(
             "Bayes risk at L = 10, nu = 5, six published digits",
             PUBLISHED_RISK,
             bayes[2, 2],
             5e-7,
-            why="six digits, computed beforehand: half a unit of the last",
+            "six digits, computed beforehand: half a unit of the last",
             key="number",
         ),
         worst(
@@ -90,17 +90,17 @@ def check(context: Context) -> Evidence:
             max_bayes,
             max_softmax,
             QUADRATURE_TOLERANCE,
-            why=QUADRATURE_WHY,
+            QUADRATURE_WHY,
             key="max-type",
         ),
         sampled("sampled softmax, max-type: 9 settings", max_bayes, max_drawn),
-        Comparison(
+        worst(
             "best of four wrong temperatures, L = 3, nu = 5",
             bayes[1, 2],
             min(off),
             1e-9,
-            "at least",
-            why="no risk is below Bayes: 1e-9 for the quadratures, good to about 1e-11",
+            "no risk is below Bayes: 1e-9 for the quadratures, good to about 1e-11",
+            rule="at least",
         ),
         stated(
             "wrong",
@@ -184,7 +184,9 @@ def _figure(drawn: np.ndarray, max_drawn: np.ndarray) -> Figure:
         Line([], [], "best linear attention", 6, dashed=True),
         legend("softmax, sampled (95 %)"),
     )
-    panels = (
+
+    return figure(
+        "Softmax attention attains the Bayes risk; linear attention does not",
         panel(
             "spiked: solid lines Bayes",
             "strength nu of the spike",
@@ -194,11 +196,6 @@ def _figure(drawn: np.ndarray, max_drawn: np.ndarray) -> Figure:
             log="y",
         ),
         panel("max-type: solid lines Bayes", "strength nu", "risk", *more, *named, log="y"),
-    )
-    return Figure(
-        "Softmax attention attains the Bayes risk; linear attention does not",
-        panels,
-        columns=2,
     )
 
 

@@ -31,7 +31,7 @@ from attnscope.theory.optima.linear_optimum import (
     linear_optimum,
     normalised_linear_optimum,
 )
-from attnscope_claims.drawing import panel, sampled_points
+from attnscope_claims.drawing import figure, panel, sampled_points
 
 FREE_SETTINGS = (
     (0.7, 2.0, 6),
@@ -120,7 +120,7 @@ def check(context: Context) -> Evidence:
             L,
             strong,
             1.01 * L**3 / ((L - 1) * STRONG_NU),
-            why=REMAINDER_WHY,
+            REMAINDER_WHY,
             key="decay",
         ),
         worst(
@@ -128,7 +128,7 @@ def check(context: Context) -> Evidence:
             OVER_QUOTED,
             constant / quoted,
             1e-6 * np.array(OVER_QUOTED),
-            why="a hundred times the search of a flat minimum, 1e-8 of the risk",
+            "a hundred times the search of a flat minimum, 1e-8 of the risk",
             key="quoted",
         ),
         worst(
@@ -136,7 +136,7 @@ def check(context: Context) -> Evidence:
             quoted,
             absent,
             1e-8,
-            why="ten times what nu = 1e-9 and the search of a flat minimum move",
+            "ten times what nu = 1e-9 and the search of a flat minimum move",
             key="absent",
         ),
         sampled("normalised linear attention, (L-1)/(L+nu)", normalised, drawn[..., 1, :]),
@@ -231,9 +231,9 @@ def _figure(drawn: np.ndarray) -> Figure:
                 y_range=(4e-4, 1.5),
             )
         )
-    return Figure(
+    return figure(
         "The best linear attention falls like L/nu (lines exact, points sampled)",
-        tuple(panels),
+        *panels,
         columns=3,
     )
 

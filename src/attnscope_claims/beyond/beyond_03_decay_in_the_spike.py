@@ -25,7 +25,7 @@ import math
 import numpy as np
 from scipy.optimize import minimize
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Points
@@ -39,7 +39,7 @@ from attnscope.theory.risks.spiked import (
     spiked_bayes_risk,
     spiked_exponent,
 )
-from attnscope_claims.drawing import panel
+from attnscope_claims.drawing import figure, panel
 
 DIM = 4
 LENGTHS = (2, 3, 10, 100)
@@ -87,7 +87,7 @@ def check(context: Context) -> Evidence:
             predicted,
             measured,
             61 * np.pi**6 / (384 * nu**3),
-            why=NEXT_TERM_WHY,
+            NEXT_TERM_WHY,
             key="leading",
         ),
         worst(
@@ -95,22 +95,22 @@ def check(context: Context) -> Evidence:
             list(PRINTED_RATIOS.values()),
             printed,
             5e-5,
-            why="four digits, computed beforehand: half a unit of the last",
+            "four digits, computed beforehand: half a unit of the last",
         ),
         worst(
             f"slope of log R_B for L = e^(r nu), nu = {base:g} to {2 * base:g}",
             exponents + root,
             slopes,
             root,
-            why=POWERS_WHY,
+            POWERS_WHY,
             key="exponent",
         ),
-        Comparison(
+        worst(
             "slope at r = 0, L = 10: 1/4 and the root of nu",
             FIXED_RATE + root,
             _fixed_slope(10, base),
             root,
-            why=POWERS_WHY,
+            POWERS_WHY,
             key="fixed",
         ),
         worst(
@@ -121,7 +121,7 @@ def check(context: Context) -> Evidence:
             ],
             [math.log(_softmax_risk(x)) for x in ATTAINED_NUS],
             1e-8,
-            why="two different quadratures, each good to about 1e-11 of the risk",
+            "two different quadratures, each good to about 1e-11 of the risk",
             routes=("Mellin contours", "Laplace transforms at inverse temperature sqrt(nu)"),
             key="softmax",
         ),
@@ -130,7 +130,7 @@ def check(context: Context) -> Evidence:
             L[:, None] / np.array(LINEAR_NUS),
             linear,
             bound,
-            why=SHARP_WHY,
+            SHARP_WHY,
             key="linear",
         ),
     )
@@ -216,7 +216,9 @@ def _figure() -> Figure:
     rates = np.linspace(0, 0.5, 60)
     shown = np.array([0.02, 0.05, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45])
     found = [_slope(r, 100.0) for r in shown]
-    panels = (
+
+    return figure(
+        "Exponential decay of the Bayes risk, polynomial decay of linear attention",
         panel(
             "fixed length",
             "strength nu of the spike",
@@ -239,11 +241,6 @@ def _figure() -> Figure:
                 dashed=True,
             ),
         ),
-    )
-    return Figure(
-        "Exponential decay of the Bayes risk, polynomial decay of linear attention",
-        panels,
-        columns=2,
     )
 
 

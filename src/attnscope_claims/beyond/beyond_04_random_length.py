@@ -25,8 +25,8 @@ import math
 import numpy as np
 from scipy.optimize import minimize
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, mean_and_error, sampled, stated
+from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.compare import BAND, mean_and_error, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure, Line, Points
@@ -39,7 +39,7 @@ from attnscope.theory.optima.optimal_sigma import OptimalSigma, optimal_sigma_lo
 from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.overlaps import Overlaps, as_arrays
 from attnscope.theory.risk import risk, unchecked_risk
-from attnscope_claims.drawing import legend, panel
+from attnscope_claims.drawing import figure, legend, panel
 
 MEAN = 10
 NU = 10.0
@@ -100,36 +100,36 @@ def check(context: Context) -> Evidence:
         why=QUADRATURE_WHY,
     )
     comparisons = (
-        Comparison(
+        worst(
             "softmax at temperature s against Bayes",
             task.bayes_risk().value,
             averaged["softmax"],
             QUADRATURE_TOLERANCE,
-            why=QUADRATURE_WHY,
+            QUADRATURE_WHY,
             key="softmax",
         ),
-        Comparison(
+        worst(
             "best activation against the mean length",
             best,
             averaged["best activation"],
             QUADRATURE_TOLERANCE,
-            why=QUADRATURE_WHY,
+            QUADRATURE_WHY,
             key="activation",
         ),
-        Comparison(
+        worst(
             "erf at its best temperature against the mean length",
             erf.value,
             averaged["erf"],
             QUADRATURE_TOLERANCE,
-            why=QUADRATURE_WHY,
+            QUADRATURE_WHY,
             key="erf",
         ),
-        Comparison(
+        worst(
             "best linear attention, minimised over random lengths",
             linear.risk.value,
             found,
             QUADRATURE_TOLERANCE,
-            why="the flat bottom of a minimum searched to 1e-10 in its arguments, and roundoff",
+            "the flat bottom of a minimum searched to 1e-10 in its arguments, and roundoff",
             key="linear",
         ),
         by_spread,
@@ -186,11 +186,11 @@ def _least_linear(task: RandomLength) -> float:
 def _figure(drawn: dict[str, tuple[float, float]]) -> Figure:
     spreads = np.arange(MEAN)
     tasks = [_spread_lengths(int(x)) for x in spreads]
-    lengths = np.unique(np.geomspace(2, 100, 16).astype(int))
-    fixed = [SingleLocation.spiked(DIM, int(L), NU) for L in lengths]
     sigma = lambda L: math.exp(optimal_sigma_log_excess(1.0, BASE.signal, L)[0])
     mean_sigma = [np.mean([sigma(L) for L in t.lengths]) for t in tasks]
-    panels = (
+
+    return figure(
+        "Random length: softmax adapts, an unnormalised activation cannot",
         panel(
             f"lengths {MEAN} - x and {MEAN} + x, nu = {NU:g}",
             "spread x of the lengths",
@@ -222,34 +222,6 @@ def _figure(drawn: dict[str, tuple[float, float]]) -> Figure:
             legend(),
             y_range=(0.0, 0.6),
         ),
-        panel(
-            f"trained at length {MEAN}, used at length L",
-            "length L",
-            "risk",
-            Line(
-                lengths,
-                [t.bayes_risk().value for t in fixed],
-                "softmax = Bayes",
-                0,
-            ),
-            Line(
-                lengths,
-                [risk(t, OptimalSigma(1.0, BASE.signal, MEAN), ORACLE).value for t in fixed],
-                f"best activation of L = {MEAN}",
-                1,
-            ),
-            Line(
-                lengths,
-                [sigma(int(L)) for L in lengths],
-                "best activation, told the length",
-                1,
-                dashed=True,
-            ),
-            log="xy",
-        ),
-    )
-    return Figure(
-        "Random length: softmax adapts, an unnormalised activation cannot", panels, columns=2
     )
 
 

@@ -29,15 +29,15 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import erf, expit
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence, Table
-from attnscope.claims.compare import BAND, mean_and_error, sampled, stated
+from attnscope.claims.compare import mean_and_error, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Mark, Points
+from attnscope.figures.figure import Figure, Line, Mark
 from attnscope.numerics.integrals.quadrature import normal_panels
 from attnscope.predictors.attention import Normalised, Softmax, SoftmaxOne, SoftplusAttention
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.optimal_sigma import OptimalSigma, optimal_sigma_log_excess
 from attnscope.theory.risks.normalised_risk import weight_moments
-from attnscope_claims.drawing import legend, panel
+from attnscope_claims.drawing import figure, legend, panel, sampled_points
 
 DIM = 4
 LENGTH = 10
@@ -110,29 +110,29 @@ def check(context: Context) -> Evidence:
     least = min(biased, *(best[x].risk for x in ACTIVATIONS))
     comparisons = (
         *(sampled(f"{name}: sampled", best[name].risk, *drawn[name]) for name in best),
-        Comparison(
+        worst(
             "sigmoid with the best bias against sigma*",
             star,
             biased,
             MINIMUM_TOLERANCE,
-            why=MINIMUM_WHY,
+            MINIMUM_WHY,
             key="sigmoid",
         ),
-        Comparison(
+        worst(
             "least of the unnormalised, with bias, against sigma*",
             star,
             least,
             MINIMUM_TOLERANCE,
-            "at least",
-            why="sigma* is the least of all; 1e-8 for the numerical minima",
+            "sigma* is the least of all; 1e-8 for the numerical minima",
             key="bound",
+            rule="at least",
         ),
-        Comparison(
+        worst(
             "softmax at its best temperature against Bayes",
             task.bayes_risk().value,
             best["softmax"].risk,
             MINIMUM_TOLERANCE,
-            why=MINIMUM_WHY,
+            MINIMUM_WHY,
             key="bayes",
         ),
         _as_stated("sigma*", STAR_RISK, [biased], "star"),
@@ -167,7 +167,7 @@ def check(context: Context) -> Evidence:
         + ", ".join(f"{x} ({t:.2g})" for x, t in ends.items())
         + " (tanh and erf tend to linear there)."
     )
-    return Evidence(comparisons, _figure(best, drawn), notes, tables=(table,))
+    return Evidence(comparisons, _figure(drawn), notes, tables=(table,))
 
 
 def _as_stated(name: str, value: float, found: list[float], key: str) -> Comparison:
@@ -271,18 +271,10 @@ def _sampled_risks(
     return {name: mean_and_error((y - output(name)) ** 2) for name in best}
 
 
-def _figure(best: dict[str, Best], drawn: dict[str, tuple[float, float]]) -> Figure:
+def _figure(drawn: dict[str, tuple[float, float]]) -> Figure:
     nus = np.array([1.0, 3.0, 6.0, NU, 15.0, 20.0])
-    lengths = np.array([2, 4, LENGTH, 30, 100])
-    by_nu = [
-        best if nu == NU else ranking(SingleLocation.spiked(DIM, LENGTH, nu)) for nu in nus
-    ]
-    by_length = [
-        best if L == LENGTH else ranking(SingleLocation.spiked(DIM, int(L), NU))
-        for L in lengths
-    ]
-    tables = [*by_nu, *by_length]
-    apart = max(t["softmax-1"].risk / t["softmax"].risk - 1 for t in tables)
+    by_nu = [ranking(SingleLocation.spiked(DIM, LENGTH, nu)) for nu in nus]
+    apart = max(t["softmax-1"].risk / t["softmax"].risk - 1 for t in by_nu)
     looks: dict[str, tuple[str, int]] = {
         "sigmoid": ("sigmoid", 0),
         "linear": ("linear (limit of erf, tanh)", 1),
@@ -294,35 +286,23 @@ def _figure(best: dict[str, Best], drawn: dict[str, tuple[float, float]]) -> Fig
         "softmax": (f"softmax (softmax-1: at most {100 * apart:.1f} % above)", 5),
     }  # label and colour; softmax-1 would lie under softmax
 
-    def marks(x: np.ndarray, tables: list[dict[str, Best]], place: float) -> tuple[Mark, ...]:
-        out: list[Mark] = []
-        for name, (label, color) in looks.items():
-            y = [t[name].risk for t in tables]
-            thin = name == "linear, offset 1"
-            out.append(Line(x, y, label, color, dashed=name in NORMALISED, thin=thin))
-            out.append(Points([place], [drawn[name][0]], "", color, [BAND * drawn[name][1]]))
-        return (*out, legend())
+    marks: list[Mark] = []
+    for name, (label, color) in looks.items():
+        y = [t[name].risk for t in by_nu]
+        thin = name == "linear, offset 1"
+        marks.append(Line(nus, y, label, color, dashed=name in NORMALISED, thin=thin))
+        marks.append(sampled_points([NU], [drawn[name]], "", color))
 
-    panels = (
+    return figure(
+        "Activations at their best temperature and gain (lines exact, points sampled)",
         panel(
             f"L = {LENGTH}; dashed: normalised",
             "strength nu of the spike",
             "risk",
-            *marks(nus, by_nu, NU),
+            *marks,
+            legend(),
             log="y",
         ),
-        panel(
-            f"nu = {NU:g}; dashed: normalised",
-            "length L",
-            "risk",
-            *marks(lengths, by_length, LENGTH),
-            log="xy",
-        ),
-    )
-    return Figure(
-        "Activations at their best temperature and gain (lines exact, points sampled)",
-        panels,
-        columns=2,
     )
 
 

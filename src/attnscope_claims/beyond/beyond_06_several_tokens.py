@@ -25,7 +25,6 @@ import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import (
-    BAND,
     STANDARD_ERRORS,
     Z,
     mean_and_error,
@@ -35,7 +34,7 @@ from attnscope.claims.compare import (
 )
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Points
+from attnscope.figures.figure import Figure, Line
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.predictors.attention import Softmax
 from attnscope.predictors.predictions import predict
@@ -43,7 +42,7 @@ from attnscope.tasks.planted.multi_location import MultiLocation
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.optimal_sigma import OptimalSigma
 from attnscope.theory.risks.several_tokens_risk import head_risk
-from attnscope_claims.drawing import legend, panel
+from attnscope_claims.drawing import figure, legend, panel
 from attnscope_claims.softmax_heads import best_softmax
 
 DIM = 4
@@ -139,15 +138,15 @@ def check(context: Context) -> Evidence:
             PUBLISHED_RISKS,
             softmax,
             5.1e-5,
-            why="four digits, computed beforehand: half a unit of the last, 2 % for rounding",
+            "four digits, computed beforehand: half a unit of the last, 2 % for rounding",
             key="risk",
         ),
-        Comparison(
+        worst(
             "m = 1: softmax at temperature s against Bayes",
             one.bayes_risk().value,
             _softmax_risk(one, 3.0),
             QUADRATURE_TOLERANCE,
-            why="1e-9: a Mellin contour and a Laplace transform, both quadratures",
+            "1e-9: a Mellin contour and a Laplace transform, both quadratures",
             key="one",
         ),
         worst(
@@ -155,7 +154,7 @@ def check(context: Context) -> Evidence:
             integral,
             [_sigmoid(t) for t in independent],
             QUADRATURE_TOLERANCE,
-            why="1e-9: a Mellin contour and panel quadrature",
+            "1e-9: a Mellin contour and panel quadrature",
             key="sigmoid",
         ),
     )
@@ -201,7 +200,7 @@ def _enumeration(rng: np.random.Generator) -> Comparison:
         brute / brute.sum(axis=1, keepdims=True) * 3,
         task.posterior(x),
         ROUNDING,
-        why="roundoff of log-probabilities of 120 subsets",
+        "roundoff of log-probabilities of 120 subsets",
         key="inclusion",
     )
 
@@ -221,11 +220,10 @@ def _sampled_losses(
 def _figure(by_bayes: Series, by_head: Series) -> Figure:
     signals = np.linspace(1, 8, 15)
     tasks = [_task(s) for s in signals]
-    many = np.arange(1, LENGTH)
-    counts = [_task(3.0, int(m)) for m in many]
-    level = [t.bayes_risk(samples=10_000) for t in counts]
     single = [SingleLocation.spiked(DIM, LENGTH, s * s).bayes_risk().value for s in signals]
-    panels = (
+
+    return figure(
+        "Several informative tokens: one softmax head is Bayes only for one",
         panel(
             f"{INFORMATIVE_TOKENS} of {LENGTH} tokens informative",
             "signal s",
@@ -254,36 +252,6 @@ def _figure(by_bayes: Series, by_head: Series) -> Figure:
             log="y",
             y_range=(2e-8, 1),
         ),
-        panel(
-            f"m of {LENGTH} tokens, s = 3 (null risk 1/m)",
-            "number m of informative tokens",
-            "risk times m",
-            Points(
-                many,
-                [m * b.value for m, b in zip(many, level)],
-                "Bayes",
-                0,
-                [BAND * m * b.error for m, b in zip(many, level)],
-            ),
-            Line(
-                many,
-                [m * best_softmax(t)[1] for m, t in zip(many, counts)],
-                "best softmax head",
-                1,
-            ),
-            Line(
-                many,
-                [m * head_risk(t, Softmax(3.0)).value for m, t in zip(many, counts)],
-                "softmax at lam = s",
-                2,
-            ),
-            log="y",
-        ),
-    )
-    return Figure(
-        "Several informative tokens: one softmax head is Bayes only for one",
-        panels,
-        columns=2,
     )
 
 

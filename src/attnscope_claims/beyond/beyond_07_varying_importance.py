@@ -25,8 +25,8 @@ import math
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import mean_and_error, sampled, stated
+from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.compare import mean_and_error, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark
 from attnscope.numerics.border.estimate import Estimate
@@ -35,7 +35,7 @@ from attnscope.predictors.predictions import predict
 from attnscope.tasks.planted.multi_location import MultiLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
-from attnscope_claims.drawing import legend, panel, sampled_points
+from attnscope_claims.drawing import figure, legend, panel, sampled_points
 from attnscope_claims.softmax_heads import best_softmax
 
 DIM = 4
@@ -90,29 +90,29 @@ def check(context: Context) -> Evidence:
             scale=1.0,
             key="rest",
         ),
-        Comparison(
+        worst(
             "exact softmax risk, m = 2, a = 0.5, against R(equal) + spread",
             head[0, 1],
             exact,
             1e-9,
-            why="1e-9: quadrature of the risks of two tasks; the spread is a closed form",
+            "1e-9: quadrature of the risks of two tasks; the spread is a closed form",
             key="exact",
         ),
-        Comparison(
+        worst(
             "risk added by hidden weights, m = 2, a = 0.5, as stated",
             ADDED_RISK,
             exact - softmax[0],
             1e-9,
-            why="1e-9: quadrature of the risks of two tasks",
-            routes=("stated", "exact risks of the task with hidden and with equal weights"),
+            "1e-9: quadrature of the risks of two tasks",
             key="added",
+            routes=("stated", "exact risks of the task with hidden and with equal weights"),
         ),
-        Comparison(
+        worst(
             "best temperature, m = 2: a = 0.05 against equal weights",
             lams[0],
             low,
             1e-4,
-            why="a flat minimum: risks good to 1e-10 or so place it to 1e-5 or so",
+            "a flat minimum: risks good to 1e-10 or so place it to 1e-5 or so",
             key="same",
         ),
         stated(
@@ -201,9 +201,9 @@ def _figure(bayes: list, softmax: np.ndarray, drawn: np.ndarray) -> Figure:
         panels.append(
             panel(f"m = {m}", "concentration a", "risk", *marks, log="x", y_range=(0.0, 1.0))
         )
-    return Figure(
+    return figure(
         "Hidden importance adds m Var(D) to every risk (lines predicted, points sampled)",
-        tuple(panels),
+        *panels,
         columns=3,
     )
 

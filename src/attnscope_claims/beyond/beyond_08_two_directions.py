@@ -27,7 +27,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import exact_count, sampled, stated
+from attnscope.claims.compare import exact_count, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope_claims.beyond.two_head_runs import RUNS, measured
 
@@ -46,12 +46,12 @@ def check(context: Context) -> Evidence:
     found = measured(context)
     exact, *drawn = found.gauges
     comparisons = (
-        Comparison(
+        worst(
             "specialised runs, by cosines and by squared error",
             found.specialised,
-            int((found.soft[0] < found.shared.risk).sum()),
+            (found.soft[0] < found.shared.risk).sum(),
             UNDERWAY_RUNS,
-            why="one run may still be between the two states when training ends",
+            "one run may still be between the two states when training ends",
         ),
         exact_count(
             "end states of softmax heads: specialised and not",
@@ -99,29 +99,29 @@ def check(context: Context) -> Evidence:
             key="gauges",
             scale=len(exact) - 1,
         ),
-        Comparison(
+        worst(
             "erf runs with a head per direction, not swapped",
             0,
-            int((found.erf_outcome == "specialised").sum()),
+            (found.erf_outcome == "specialised").sum(),
             UNDERWAY_RUNS + 1,
-            why="one run may be underway, and one end there: hardly any, not none",
+            "one run may be underway, and one end there: hardly any, not none",
             key="not-aligned",
             scale=RUNS,
         ),
-        Comparison(
+        worst(
             "erf: median form cosine",
             1.0,
-            float(np.median(found.form)),
+            np.median(found.form),
             1 - FORM_COSINE,
-            why="SGD noise: cosine 0.95 is a form off by a third of its norm",
+            "SGD noise: cosine 0.95 is a form off by a third of its norm",
             key="form",
         ),
-        Comparison(
+        worst(
             "erf: median share of the trained vectors in the teachers' span",
             1.0,
-            float(np.median(found.span)),
+            np.median(found.span),
             1 - SPAN_SHARE,
-            why="the stated share: SGD noise leaves the rest outside",
+            "the stated share: SGD noise leaves the rest outside",
             key="span",
         ),
         exact_count(

@@ -34,6 +34,7 @@ from attnscope.claims.compare import (
     mean_and_error,
     sampled,
     stated,
+    worst,
 )
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Points
@@ -42,7 +43,7 @@ from attnscope.numerics.border.x64 import x64
 from attnscope.predictors.heads import BayesSoftmax
 from attnscope.predictors.predictions import attention_weights, predict
 from attnscope.tasks.planted.spike_mixture import SpikeMixture
-from attnscope_claims.drawing import legend, panel
+from attnscope_claims.drawing import figure, legend, panel
 
 DIM, LENGTH = 20, 10
 E = np.eye(DIM)
@@ -85,12 +86,12 @@ def check(context: Context) -> Evidence:
         for kind in others
     )
     comparisons = (
-        Comparison(
+        worst(
             "weights against whole-sequence densities",
             0.0,
             _largest_gap(rng),
             ROUNDING_TOLERANCE,
-            why="roundoff of exponentials of log densities, sums of 18",
+            "roundoff of exponentials of log densities, sums of 18",
             key="posterior",
             scale=1.0,
         ),
@@ -134,12 +135,12 @@ def check(context: Context) -> Evidence:
             rule="at most",
             routes=("the stated share of the gain with a bias", "the same scores"),
         ),
-        Comparison(
+        worst(
             "bias and prior drop for equal norms and priors",
             0.0,
             _bias_effect("2 directions"),
             ROUNDING_TOLERANCE,
-            why="roundoff: a constant added to all scores drops out of a softmax",
+            "roundoff: a constant added to all scores drops out of a softmax",
             key="dropped",
             scale=1.0,
         ),
@@ -382,7 +383,7 @@ def _figure(table: dict[str, dict[str, tuple[float, ...]]]) -> Figure:
         y_range=(0.0, 1.0),
         x_names=("two", "four", "+-k", "unequal", "(+-1, +-1)"),
     )
-    return Figure("Joint softmax and separate heads, L = 10", (only,), columns=1)
+    return figure("Joint softmax and separate heads, L = 10", only)
 
 
 CLAIM = Claim(

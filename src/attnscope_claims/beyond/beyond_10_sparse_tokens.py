@@ -25,12 +25,12 @@ import numpy as np
 from scipy.optimize import brentq, minimize, minimize_scalar
 from scipy.special import ndtr, ndtri, ndtri_exp
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.tasks.planted.sparse_tokens import SparseTokenClassification
-from attnscope_claims.drawing import legend, panel, sampled_points
+from attnscope_claims.drawing import figure, legend, panel, sampled_points
 
 LENGTHS = (10, 100, 1000)
 STRENGTHS = (1.0, 2.0, 3.0, 4.0, 5.0)
@@ -91,14 +91,14 @@ def check(context: Context) -> Evidence:
             poisson,
             needed[large, 1],
             1e-5,
-            why="the Poisson limit is off by at most tau^2/L, L >= 10^6, the root by a few times that",
+            "the Poisson limit is off by at most tau^2/L, L >= 10^6, the root by a few times that",
         ),
-        Comparison(
+        worst(
             "theta - sqrt(2 log L) as L grows, max test",
-            float(ndtri(1 - 2 * TARGET_ERROR)),
-            float(limit),
+            ndtri(1 - 2 * TARGET_ERROR),
+            limit,
             5e-3,
-            why="a few times the next correction, log log L/sqrt(2 log L) = 1e-3 at log L = 10^8",
+            "a few times the next correction, log log L/sqrt(2 log L) = 1e-3 at log L = 10^8",
         ),
         stated(
             "max",
@@ -124,14 +124,14 @@ def check(context: Context) -> Evidence:
             1e-3,
             by="closed form of the error and a root search",
         ),
-        Comparison(
+        worst(
             "least error over linear tests at that strength, L = 10",
             TARGET_ERROR,
             _least_linear_error(10, needed[0, 2], rng),
             1e-7,
-            why="how well BFGS resolves a minimum in eleven variables",
-            routes=("equal weights", "minimisation over all weights and thresholds"),
+            "how well BFGS resolves a minimum in eleven variables",
             key="any-linear",
+            routes=("equal weights", "minimisation over all weights and thresholds"),
         ),
         stated(
             "over-log",
@@ -141,18 +141,18 @@ def check(context: Context) -> Evidence:
             1e-3,
             by="Laplace inversion and a root search",
         ),
-        Comparison(
+        worst(
             "Bayes strength below the max test's, L = 10^12",
             needed[-1, 1],
             needed[-1, 0],
             1e-9,
-            "at most",
-            why="Bayes errs least at every strength: 1e-9 for the two root searches",
+            "Bayes errs least at every strength: 1e-9 for the two root searches",
             key="least",
+            rule="at most",
         ),
     )
     notes = "The quoted strength log L is sufficient, not necessary."
-    return Evidence(comparisons, _figure(exact, drawn, needed), notes)
+    return Evidence(comparisons, _figure(drawn, needed), notes)
 
 
 def _task(length: int, theta: float) -> SparseTokenClassification:
@@ -229,7 +229,7 @@ def _poisson_strength(log_length: float) -> float:
     )
 
 
-def _figure(exact: np.ndarray, drawn: np.ndarray, needed: np.ndarray) -> Figure:
+def _figure(drawn: np.ndarray, needed: np.ndarray) -> Figure:
     theta = np.linspace(0.25, 6, 24)
     errors: list[Mark] = []
     for i, L in enumerate(LENGTHS):
@@ -242,8 +242,9 @@ def _figure(exact: np.ndarray, drawn: np.ndarray, needed: np.ndarray) -> Figure:
         ]
     lengths = np.array(GROWING_LENGTHS, dtype=float)
     root = np.sqrt(2 * np.log(lengths))
-    limit = float(ndtri(1 - 2 * TARGET_ERROR))
-    panels = (
+
+    return figure(
+        "One informative token among L: how strong it must be",
         panel(
             "error (lines exact, points sampled)",
             "strength theta",
@@ -265,24 +266,7 @@ def _figure(exact: np.ndarray, drawn: np.ndarray, needed: np.ndarray) -> Figure:
             log="xy",
             y_range=(1.5, 3000),
         ),
-        panel(
-            "above sqrt(2 log L)",
-            "length L",
-            "theta - sqrt(2 log L)",
-            Line(lengths, needed[:, 0] - root, "Bayes", 3),
-            Points(lengths, needed[:, 1] - root, "max test", 4),
-            Line(
-                lengths,
-                np.full(len(lengths), limit),
-                "limit, normal quantile of 0.8",
-                6,
-                dashed=True,
-            ),
-            log="x",
-            y_range=(0.7, 1.5),
-        ),
     )
-    return Figure("One informative token among L: how strong it must be", panels, columns=3)
 
 
 CLAIM = Claim(

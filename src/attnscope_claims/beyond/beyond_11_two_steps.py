@@ -22,18 +22,18 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, Z, sampled, worst
+from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.compare import Z, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Points
+from attnscope.figures.figure import Figure, Points
 from attnscope.tasks.planted.sparse_tokens import SparseTokenClassification
 from attnscope.theory.samples.two_steps import (
     simulated_alignment,
     two_gradient_steps,
     two_step_alignment,
 )
-from attnscope_claims.drawing import legend, level, panel, sampled_points
+from attnscope_claims.drawing import figure, legend, panel, sampled_points
 
 LENGTH, STRENGTH = 10, 5.0
 ALPHAS = (0.5, 1.0, 2.0, 5.0, 20.0)
@@ -104,7 +104,7 @@ def check(context: Context) -> Evidence:
                 p,
                 m[:, 0],
                 allowed(m[:, 1], VECTOR_DIM),
-                why=ALLOWED_WHY,
+                ALLOWED_WHY,
             )
             for n, m, p in on_vectors
         ),
@@ -118,25 +118,25 @@ def check(context: Context) -> Evidence:
             key="at-two",
         ),
         *(
-            Comparison(
+            worst(
                 f"alpha (1 - cosine) of the {n} as alpha grows, as stated",
                 stated,
-                float(LARGE_ALPHA * x),
+                LARGE_ALPHA * x,
                 1e-3 * stated,
-                why="a hundred times the next term, of order 1/alpha at alpha = 10^5",
-                routes=("stated", "closed form at alpha = 10^5"),
+                "a hundred times the next term, of order 1/alpha at alpha = 10^5",
                 key=f"{n}-decay",
+                routes=("stated", "closed form at alpha = 10^5"),
             )
             for n, stated, x in zip(("value", "query"), ALPHA_MISS, miss)
         ),
-        Comparison(
+        worst(
             "1 - cosine of the value over that of the query as alpha grows, as stated",
             TIMES_SMALLER,
-            float(miss[0] / miss[1]),
+            miss[0] / miss[1],
             5e-3,
-            why="a hundred times the next term, of order 1/alpha at alpha = 10^5",
-            routes=("stated", "closed forms at alpha = 10^5"),
+            "a hundred times the next term, of order 1/alpha at alpha = 10^5",
             key="times",
+            routes=("stated", "closed forms at alpha = 10^5"),
         ),
         worst(
             f"tan^2 of value and query with the direction, alpha = 20, d = {LAW_DIM}",
@@ -164,7 +164,7 @@ def check(context: Context) -> Evidence:
         f"One data set of alpha = 5 in R^{VECTOR_DIM}: summed tokens err {learnt[-1, 0, 1]:.3f}, the "
         f"logsumexp {learnt[-1, 1, 1]:.4f}; with the direction known {linear:.3f} and {best:.4f}."
     )
-    figure = _figure(cosines, vectors, learnt)
+    figure = _figure(cosines, vectors)
     return Evidence(comparisons, figure, notes)
 
 
@@ -233,23 +233,15 @@ def _learnt_errors(
     return [(p, float(r), float(np.sqrt(p * (1 - p) / n))) for p, r in zip(exact, rates)]
 
 
-def _figure(cosines: list[Series], vectors: np.ndarray, learnt: np.ndarray) -> Figure:
+def _figure(cosines: list[Series], vectors: np.ndarray) -> Figure:
     alpha = np.geomspace(0.1, 50, 60)
     c1, c2 = np.array([two_step_alignment(_task(VECTOR_DIM), a) for a in alpha]).T
-    at = lambda theta: SparseTokenClassification(2, LENGTH, theta)
-    worth = np.array(
-        [
-            [float(at(STRENGTH * a).linear_error()), float(at(STRENGTH * b).bayes_error())]
-            for a, b in zip(c1, c2)
-        ]
-    )
 
     def on(i: int, color: int, label: str) -> Points:
         return sampled_points(ALPHAS[:4], vectors[:, i], label, color)
 
-    floor = [float(_task(VECTOR_DIM).linear_error()), float(_task(VECTOR_DIM).bayes_error())]
-    ends = [alpha[0], alpha[-1]]
-    panels = (
+    return figure(
+        f"Two gradient steps, L = {LENGTH}, theta = {STRENGTH:g}",
         panel(
             "value after step 1, query after step 2",
             "samples per dimension alpha",
@@ -262,40 +254,7 @@ def _figure(cosines: list[Series], vectors: np.ndarray, learnt: np.ndarray) -> F
             log="x",
             y_range=(0.0, 1.05),
         ),
-        panel(
-            "misalignment falls like 1/alpha",
-            "samples per dimension alpha",
-            "1 - cosine",
-            Line(alpha, 1 - c1, "value", 0),
-            Line(alpha, 1 - c2, "query", 1),
-            *_misses(cosines),
-            legend(f"d = {LAW_DIM}, in law"),
-            log="xy",
-        ),
-        panel(
-            "what they are worth",
-            "samples per dimension alpha",
-            "error: sum (value), logsumexp (query)",
-            Line(alpha, worth[:, 0], "value", 0),
-            Line(alpha, worth[:, 1], "query", 1),
-            Points(LEARNT_ALPHAS, learnt[:, 0, 1], "", 0, BAND * learnt[:, 0, 2]),
-            Points(LEARNT_ALPHAS, learnt[:, 1, 1], "", 1, BAND * learnt[:, 1, 2]),
-            *(level(ends, y, "", i) for i, y in enumerate(floor)),
-            Line([], [], "direction known", 6, dashed=True),
-            legend("one data set each, fresh tokens"),
-            log="xy",
-            y_range=(0.01, 1.0),
-        ),
     )
-    return Figure(
-        f"Two gradient steps, L = {LENGTH}, theta = {STRENGTH:g}",
-        panels,
-        columns=3,
-    )
-
-
-def _misses(cosines: list[Series]) -> list[Points]:
-    return [Points(c.x, 1 - c.measured, "", i, BAND * c.error) for i, c in enumerate(cosines)]
 
 
 CLAIM = Claim(

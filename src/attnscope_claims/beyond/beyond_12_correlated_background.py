@@ -34,7 +34,7 @@ from attnscope.tasks.planted.correlated_background import CorrelatedBackground
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.risks.correlated_risk import correlated_temperature
-from attnscope_claims.drawing import legend, panel, sampled_points
+from attnscope_claims.drawing import figure, legend, panel, sampled_points
 
 DIM, LENGTH = 60, 10
 WAYS = ("plain", "with intercept", "whitened")
@@ -125,7 +125,7 @@ def check(context: Context) -> Evidence:
             isotropic,
             whitened_means,
             1e-9,
-            why=FLAT_WHY,
+            FLAT_WHY,
             key="any-mean",
         ),
         worst(
@@ -133,14 +133,14 @@ def check(context: Context) -> Evidence:
             along_key[2],
             along_key[0],
             1e-9,
-            why=FLAT_WHY,
+            FLAT_WHY,
         ),
     )
     notes = (
         f"A quarter of the mean along k* helps a little ({nearby:.4f}): an odd erf is not the best "
         "activation. With a variance along k* there is nothing to gain."
     )
-    return Evidence(comparisons, _figure(exact, drawn), notes)
+    return Evidence(comparisons, _figure(drawn), notes)
 
 
 def _task(name: str, x: float) -> CorrelatedBackground:
@@ -245,7 +245,7 @@ def _as_stated(what: str, value: Any, found: Any, key: str) -> Comparison:
     )
 
 
-def _figure(exact: dict[str, np.ndarray], drawn: dict[str, np.ndarray]) -> Figure:
+def _figure(drawn: dict[str, np.ndarray]) -> Figure:
     panels = []
     for name, xs in SWEEPS.items():
         fine = np.linspace(xs[0], xs[-1], 9)
@@ -273,9 +273,9 @@ def _figure(exact: dict[str, np.ndarray], drawn: dict[str, np.ndarray]) -> Figur
                 y_range=(0.0, top),
             )
         )
-    return Figure(
+    return figure(
         f"Correlated background, d = {DIM}, L = {LENGTH} (lines exact, points sampled)",
-        tuple(panels),
+        *panels,
         columns=2,
     )
 

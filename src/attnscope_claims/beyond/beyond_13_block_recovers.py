@@ -34,7 +34,7 @@ from attnscope.predictors.blocks.sequence_model import Parameters, SequenceModel
 from attnscope.predictors.blocks.transformer import TransformerBlock
 from attnscope.tasks.planted.single_location import Batch, SingleLocation
 from attnscope.theory.risks.layer_norm import layer_norm_floor
-from attnscope_claims.drawing import level, panel
+from attnscope_claims.drawing import figure, level, panel
 from attnscope_claims.panels import spread
 
 TASK = SingleLocation(dim=32, length=16)
@@ -102,7 +102,7 @@ def check(context: Context) -> Evidence:
             ceiling,
             ends[0].value,
             VALUE_COSINE_TOLERANCE,
-            why="three times the largest distance, .001, of 16 blocks of other seeds",
+            "three times the largest distance, .001, of 16 blocks of other seeds",
             key="value",
         ),
         Comparison(
@@ -147,14 +147,14 @@ def check(context: Context) -> Evidence:
                 ("after", SHARE_AFTER, share[:, -1], 0.1, TRAINED_APART),
             )
         ),
-        Comparison(
+        worst(
             "largest change of an output when tokens are scaled by 1.3 and shifted by 0.7",
             0.0,
             max(_blindness(one.model, p, batch.tokens[:256]) for p in one.parameters),
             BLIND_TOLERANCE,
-            why="1e-6 in the norm's variance moves a token by 1e-6; float rounding",
-            routes=("none", "the trained blocks"),
+            "1e-6 in the norm's variance moves a token by 1e-6; float rounding",
             key="blind",
+            routes=("none", "the trained blocks"),
             scale=float(TASK.gamma),
         ),
         _key_by_stein(one, int(seeds[3])),
@@ -283,7 +283,9 @@ def _figure(trained: list[BlockHistory], floor: float, ceiling: float) -> Figure
     exact = one.references
     exact_line = lambda y, label, color: level(ends, y, label, color)
     best = lambda x: x.max(axis=2)
-    panels = (
+
+    return figure(
+        f"Trained Transformer blocks, {one.runs} runs each (bands: 95 % of the runs)",
         panel(
             "key with k* (of 2 heads the better)",
             "step",
@@ -310,18 +312,6 @@ def _figure(trained: list[BlockHistory], floor: float, ceiling: float) -> Figure
             exact_line(exact["bayes"], "Bayes", 3),
             log="y",
         ),
-        panel(
-            "query-key matrix (of 2 heads the lower)",
-            "step",
-            "effective rank",
-            *spread(one.step, one.watched["effective_rank"][:, :, 0], "1 head", 0),
-            *spread(two.step, two.watched["effective_rank"].min(axis=2), "2 heads", 2),
-        ),
-    )
-    return Figure(
-        f"Trained Transformer blocks, {one.runs} runs each (bands: 95 % of the runs)",
-        panels,
-        columns=3,
     )
 
 

@@ -37,7 +37,7 @@ from attnscope.claims.provenance import Provenance
 from attnscope.corpora.minilm import TokenStates
 from attnscope.corpora.sentences import SPLITS, Sentences
 from attnscope.corpora.stored_states import split_states, which_ran
-from attnscope.corpora.text import bags_of_layer, deciding_token
+from attnscope.corpora.text import bags_of_layer
 from attnscope.figures.figure import Figure, Heat, Mark, Panel, Points
 from attnscope_claims.beyond.probes import (
     discriminant_probe,
@@ -45,14 +45,12 @@ from attnscope_claims.beyond.probes import (
     ridge_probe,
     standardised,
 )
-from attnscope_claims.drawing import panel
+from attnscope_claims.drawing import figure, panel
 
 # principal components: with 32 unseen adjectives lose 0.05, with 96 they gain 0.02 in three times
 # the time
 COMPONENT_COUNT = 64
 SHOWN_SPLITS = ("test", "unseen both")  # whose tokens are looked at one by one
-# first word, and the words beside the adjective
-PLACES = ("[CLS]", "first", "before", "adjective", "after", "[SEP]")
 # What the statement says: accuracy of the CLS probe at the embedding layer, and from layer 1 on in
 # the test split (at least) and with adjective and structure unseen (at most); share of sentences in
 # which the adjective is located, at every layer (at least).
@@ -87,18 +85,17 @@ class Layer(NamedTuple):
 
 class Fitted(NamedTuple):
     """All models fitted at every layer: numbers of the layers, what the states were reduced to,
-    sentences and states, answers by layer and split, accuracies by layer and place.
+    sentences and states, answers by layer and split.
     """
 
     numbers: tuple[int | str, ...]
     reduced: str
     data: dict[str, Split]
     layers: list[dict[str, Layer]]
-    places: list[dict[str, np.ndarray]]
 
 
 def check(context: Context) -> Evidence:
-    numbers, reduced, data, layers, places = _fit_all_layers(context)
+    numbers, reduced, data, layers = _fit_all_layers(context)
     depths = (_layers_in_words(numbers[1:]), _layers_in_words(numbers))
 
     def right(what: str, name: str) -> np.ndarray:
@@ -120,7 +117,7 @@ def check(context: Context) -> Evidence:
             EMBEDDING_ACCURACY,
             [a[0] for a in cls.values()],
             1e-9,
-            why="roundoff: [CLS] is the same in all sentences there, so half are right exactly",
+            "roundoff: [CLS] is the same in all sentences there, so half are right exactly",
             key="embedding",
         ),
         stated(
@@ -146,7 +143,7 @@ def check(context: Context) -> Evidence:
             [*other.values()],
             [*cls.values()],
             1.5 / len(data["test"].label),
-            why="rounding may tip one undecided sentence",
+            "rounding may tip one undecided sentence",
         ),
         _compare_paired(
             f"[CLS] probe, logistic against ridge, {depths[0]}",
@@ -185,11 +182,11 @@ def check(context: Context) -> Evidence:
             1.0,
             [right("located", name).mean() for name in SPLITS],
             0.05,
-            why="located means in 19 of 20 sentences and layers, not in all",
+            "located means in 19 of 20 sentences and layers, not in all",
         ),
     )
     names = tuple(map(str, numbers))
-    figure = _figure(data, layers, places, right, names)
+    figure = _figure(data, layers, right, names)
     notes = which_ran(reduced) + (
         f"The adjective is located in {located:.3f} of the sentences or more, at every layer."
     )
@@ -206,7 +203,6 @@ def _fit_all_layers(context: Context) -> Fitted:
         given.reduced,
         data,
         [_layer(data, i, context.seed) for i in each],
-        [_by_place(data, i) for i in each],
     )
 
 
@@ -245,29 +241,6 @@ def _layer(data: dict[str, Split], i: int, seed: int) -> dict[str, Layer]:
         )
         for name, split in data.items()
     }
-
-
-def _by_place(data: dict[str, Split], i: int) -> dict[str, np.ndarray]:
-    """Accuracy (places,) in the SHOWN_SPLITS splits of ridge probes at layer i,
-    each fitted to the token at one of PLACES.
-    """
-    names = ("train", *SHOWN_SPLITS)
-    y = data["train"].label
-    tokens = {}
-    for name in names:
-        where = deciding_token(data[name].sentences, data[name].states)
-        rows = [
-            s[i, [0, 1, j - 1, j, j + 1, -1]] for s, j in zip(data[name].states.states, where)
-        ]
-        tokens[name] = np.array(rows).transpose(1, 0, 2)  # (places, n, 384)
-    shares = []
-    for place in range(len(PLACES)):
-        z = standardised({name: tokens[name][place] for name in names})
-        w = ridge_probe(z["train"], y)
-        shares.append(
-            [np.mean((z[name] @ w > 0) == (data[name].label > 0)) for name in SHOWN_SPLITS]
-        )
-    return dict(zip(SHOWN_SPLITS, np.array(shares).T))
 
 
 def _bags(
@@ -313,12 +286,12 @@ def _compare_paired(
     n = len(group)
     by_word = np.bincount(group, weights=difference)
     error = np.sqrt(np.sum(by_word**2) + (n / len(by_word)) ** 2) / n
-    return Comparison(
+    return worst(
         what,
         first.mean(),
         second.mean(),
         Z * error,
-        why="5 standard errors over adjectives, one that differs added: 6e-7 if normal",
+        "5 standard errors over adjectives, one that differs added: 6e-7 if normal",
         key=key,
     )
 
@@ -326,7 +299,6 @@ def _compare_paired(
 def _figure(
     data: dict[str, Split],
     layers: list[dict[str, Layer]],
-    places: list[dict[str, np.ndarray]],
     right: Any,
     numbers: tuple[str, ...],
 ) -> Figure:
@@ -353,16 +325,11 @@ def _figure(
         accuracy("SingleLocationClassifier on the words", "found"),
     ]
     for name in SHOWN_SPLITS:
-        shares = [place[name] for place in places]
-        panels.append(heat(f"linear probe on one token ({name})", PLACES, shares, "accuracy"))
-    for name in SHOWN_SPLITS:
         words = tuple(data[name].states.words[0][1:-1])
         weights = [layer[name].weights for layer in layers]
         panels.append(heat(f"which word decided ({name})", words, weights, "weight"))
-    return Figure(
-        "Probing MiniLM: the label in [CLS] and in the token that decides",
-        tuple(panels),
-        columns=2,
+    return figure(
+        "Probing MiniLM: the label in [CLS] and in the token that decides", *panels, columns=2
     )
 
 

@@ -41,7 +41,7 @@ from attnscope.corpora.sentences import (
 )
 from attnscope.corpora.stored_states import which_ran, word_states
 from attnscope.figures.figure import Band, Figure, Line, Mark, Points
-from attnscope_claims.drawing import panel
+from attnscope_claims.drawing import figure, panel
 
 INTERVAL = (0.025, 0.975)  # central 95 % of the permutations
 # What the statement says: least and largest alignment of sentiment opposites over the layers, least
@@ -134,23 +134,23 @@ def _as_stated(
             key="alignment",
             routes=routes,
         ),
-        Comparison(
+        worst(
             "least distance from the swap null in its standard deviations, as stated",
             DEVIATIONS,
             far,
             digit * DEVIATIONS,
-            why=why,
-            routes=routes,
+            why,
             key="deviations",
+            routes=routes,
         ),
-        Comparison(
+        worst(
             "largest alignment of other opposites, as stated",
             OTHER_ALIGNMENT,
             other.value.max(),
             digit * OTHER_ALIGNMENT,
-            why=why,
-            routes=routes,
+            why,
             key="other-alignment",
+            routes=routes,
         ),
         worst(
             "share of pairs put in order by either direction, as stated",
@@ -222,7 +222,7 @@ def _deviation(what: str, seen: dict[str, Alignment]) -> Comparison:
         exact,
         drawn,
         Z * squares.std(axis=1) / np.sqrt(squares.shape[1]) / (2 * drawn),
-        why=STANDARD_ERRORS,
+        STANDARD_ERRORS,
     )
 
 
@@ -235,7 +235,7 @@ def _energy(what: str, seen: dict[str, Alignment]) -> Comparison:
         1.0,
         drawn.mean(axis=1) / exact,
         Z * drawn.std(axis=1, ddof=1) / np.sqrt(drawn.shape[1]) / exact,
-        why=STANDARD_ERRORS,
+        STANDARD_ERRORS,
     )
 
 
@@ -245,12 +245,12 @@ def _same_direction(what: str, others: np.ndarray, adjectives: np.ndarray) -> Co
     """
     difference = (adjectives.astype(float) - others).mean(axis=0)
     error = np.sqrt(np.sum(difference**2) + 1) / len(difference)
-    return Comparison(
+    return worst(
         what,
         others.mean(),
         adjectives.mean(),
         Z * error,
-        why="5 standard errors over pairs, one that differs added: 6e-7 if normal",
+        "5 standard errors over pairs, one that differs added: 6e-7 if normal",
     )
 
 
@@ -275,7 +275,9 @@ def _figure(
         # beside each other, without lines: two of them are at 1 and would hide there
         shifted = place + 0.2 * (color - 1 - len(seen))
         ordered.append(Points(shifted, share, name, color, high - share, share - low))
-    panels = (
+
+    return figure(
+        "Opposites differ along a common direction, layer by layer of MiniLM",
         panel(
             "do opposites differ in one direction?",
             "layer",
@@ -284,11 +286,6 @@ def _figure(
             x_names=names,
         ),
         panel("pairs put in order", "layer", "share of pairs", *ordered, x_names=names),
-    )
-    return Figure(
-        "Opposites differ along a common direction, layer by layer of MiniLM",
-        panels,
-        columns=2,
     )
 
 

@@ -26,7 +26,6 @@ from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure, Line, Points
 from attnscope.tasks.planted.positional_semantic import PositionalSemantic
-from attnscope.theory.positional_semantic.loss import positional_loss
 from attnscope.theory.positional_semantic.phases import PositionalPhases, positional_phases
 from attnscope_claims.beyond.positional_integrals import (
     contrast_of,
@@ -36,7 +35,7 @@ from attnscope_claims.beyond.positional_integrals import (
     stable,
     trapezoidal,
 )
-from attnscope_claims.drawing import legend, panel
+from attnscope_claims.drawing import figure, legend, panel
 
 NODES = trapezoidal(0.1)  # exact to rounding: halved, nothing moves by more than 1e-13
 # mixes of each border, all of whose contrasts are in [0, 3]
@@ -134,7 +133,7 @@ def check(context: Context) -> Evidence:
         "Semantic and positional minima exchange the lead at one loss, with a barrier between "
         "them: a discontinuous transition. The definition and its constants are ours."
     )
-    return Evidence(comparisons, _figure(predicted, measured), notes)
+    return Evidence(comparisons, _figure(measured), notes)
 
 
 def _borders_by_diagram() -> list[np.ndarray]:
@@ -191,7 +190,7 @@ def _sampled_loss_difference(
     return mean_and_error(losses[0] - losses[1])
 
 
-def _figure(predicted: list[np.ndarray], measured: list[np.ndarray]) -> Figure:
+def _figure(measured: list[np.ndarray]) -> Figure:
     w = np.linspace(0.35, 0.955, 243)
     semantic, positional = stable(w, NODES, 1.0)
     borders = [lead(w, ends(NODES, 1.0)), semantic, positional]
@@ -217,25 +216,7 @@ def _figure(predicted: list[np.ndarray], measured: list[np.ndarray]) -> Figure:
         x_range=(0.7, 2.05),
         y_range=(0.33, 0.98),
     )
-    angles = np.linspace(0, np.pi / 2, 91)
-    shares = (0.66, 0.7, 0.74)
-    border = float(contrast_of(lead(np.array(0.7), ends(NODES, 1.0))))
-    losses = [
-        positional_loss(
-            PositionalSemantic(DIM, share, border), np.sin(angles), np.cos(angles)
-        )
-        for share in shares
-    ]
-    along = panel(
-        f"loss from semantic to positional, c = {border:.3f}",
-        "angle from k* to p",
-        "loss",
-        *(
-            Line(angles, found.value, f"w = {share:g}", 3 + i)
-            for i, (share, found) in enumerate(zip(shares, losses))
-        ),
-    )
-    return Figure("Meaning or position: who leads", (diagram, along), columns=2)
+    return figure("Meaning or position: who leads", diagram)
 
 
 CLAIM = Claim(

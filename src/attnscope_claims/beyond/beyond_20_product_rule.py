@@ -32,7 +32,7 @@ from attnscope_claims.beyond.positional_integrals import (
     loss,
     trapezoidal,
 )
-from attnscope_claims.drawing import legend, level, panel
+from attnscope_claims.drawing import figure, legend, level, panel
 
 MIX = 0.65
 CONTRAST = 0.75
@@ -212,7 +212,7 @@ def _figure() -> Figure:
         level([9, 40], 0, "exact", 4),
         Points(counts, moves, "rule of n nodes", 6),
     )
-    return Figure("What a rule of n^4 nodes costs", (errors, moved), columns=2)
+    return figure("What a rule of n^4 nodes costs", errors, moved)
 
 
 def _positional_end_loss(at: tuple[float, float, float, float]) -> float:

@@ -27,7 +27,7 @@ from attnscope.tasks.planted.multi_direction import MultiDirection
 from attnscope.theory.optima.heads_minimum import HeadsMinimum, heads_minimum
 from attnscope.theory.risks.multi_head_risk import heads_risk
 from attnscope_claims.beyond.two_directions import gauges
-from attnscope_claims.drawing import level, panel
+from attnscope_claims.drawing import figure, level, panel
 from attnscope_claims.panels import spread
 
 __all__ = ["RUNS", "Measured", "measured"]
@@ -287,7 +287,9 @@ def _figure(
         for run, name, i in ((one, "one softmax head", 3), (odd, "two erf heads", 2))
     ]
     final.append(level([1, RUNS], least, "best minimum of one head", 3))
-    panels = (
+
+    return figure(
+        "Two directions: heads specialise in part of the runs (bands: 95 % of the runs)",
         panel(
             f"two softmax heads: {(soft.outcome == 'specialised').sum()} of {RUNS} specialise",
             "step",
@@ -310,9 +312,4 @@ def _figure(
             y_range=(0.0, 1.05),
         ),
         panel("where the runs end", "run, by risk", "excess risk", *final, log="y"),
-    )
-    return Figure(
-        "Two directions: heads specialise in part of the runs (bands: 95 % of the runs)",
-        panels,
-        columns=2,
     )

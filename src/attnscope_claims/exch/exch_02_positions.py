@@ -26,13 +26,13 @@ from importlib.util import find_spec
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import Z, mean_and_error
+from attnscope.claims.compare import Z, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.tasks.exchangeable.positions import OrderTask, attach_positions
-from attnscope_claims.drawing import legend, panel
+from attnscope_claims.drawing import figure, legend, panel
 
 NOISE = 0.3
 LENGTHS = (2, 4, 8, 16, 32, 64)
@@ -75,14 +75,14 @@ def check(context: Context) -> Evidence:
         error=with_positions[1],
     )
     comparisons: list[Comparison | Series] = [
-        Comparison(
+        worst(
             "attention over pairs, tokens permuted: change",
             0.0,
             moved,
             1e-12,
-            why="roundoff of sums of 64 terms",
+            "roundoff of sums of 64 terms",
             key="permuted",
-            scale=1.0,  # the outputs are of order one
+            scale=1.0,
         ),
         seeing,
         blind,
@@ -112,12 +112,12 @@ def _as_stated(series: Series, stated: float) -> Comparison:
     assert series.error is not None
     n = len(series.error)
     overfit = float(np.mean(series.tolerance - Z * series.error))
-    return Comparison(
+    return worst(
         f"{series.what}, mean over lengths, as stated",
         stated,
-        float(series.measured.mean()),
+        series.measured.mean(),
         float(Z * np.sqrt(np.sum(series.error**2)) / n) + overfit + DIGIT_2,
-        why="5 standard errors (6e-7 of the seeds), overfitting as above, half a printed digit",
+        "5 standard errors (6e-7 of the seeds), overfitting as above, half a printed digit",
         key=f"{series.key}-mean",
     )
 
@@ -196,19 +196,19 @@ def _digits(seed: int) -> list[Comparison]:
     )
     half = 0.5 / test.sum()  # of the smallest step of an accuracy: a tie counts one half
     return [
-        Comparison(
+        worst(
             "digits: accuracy without positions",
             0.5,
             blind,
             half,
-            why="half the smallest step of an accuracy: counts of images are exact",
+            "half the smallest step of an accuracy: counts of images are exact",
         ),
-        Comparison(
+        worst(
             "digits: accuracy with positions, against pixels",
             pixels,
             seen,
             3 * half,
-            why="roundoff may tip one undecided image, one smallest step; half a step more",
+            "roundoff may tip one undecided image, one smallest step; half a step more",
         ),
     ]
 
@@ -261,9 +261,9 @@ def _figure(seeing: Series, blind: Series, digits: list[Comparison] | None) -> F
                 x_names=("patches alone", "patches and places"),
             )
         )
-    return Figure(
+    return figure(
         "Order is lost without positions and recovered with them (lines exact, points sampled)",
-        tuple(panels),
+        *panels,
         columns=2,
     )
 

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, exact_count, mean_and_error, sampled
+from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.compare import BAND, exact_count, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Points
 from attnscope.tasks.exchangeable.topics import Topics
 from attnscope.theory.exchangeable.representation import all_sequences, representation
-from attnscope_claims.drawing import legend, level, panel
+from attnscope_claims.drawing import figure, legend, panel
 
 LENGTH = 6
 NOISE = 0.2
@@ -39,7 +39,6 @@ LOSSY_REGRETS = {
     "prefix": 1e-3,
 }  # regret that counts as a loss: far above rounding errors
 KEPT_STATISTICS = ("tokens", "counts", "posterior")
-SMALLEST_DRAWN = 1e-34  # where exact zeros are drawn
 WIDTH = 0.3  # half the length of the lines in the left panel
 NAMES = {
     "map": "likeliest topic",
@@ -80,12 +79,12 @@ def check(context: Context) -> Evidence:
     }
     comparisons = (
         *(
-            Comparison(
+            worst(
                 f"regret of {name}, {kind}",
                 0.0,
                 regret,
                 REGRET_ROUNDING,
-                why=SQUARES_WHY,
+                SQUARES_WHY,
                 key=f"{name}-{kind.split()[0]}",
                 scale=LOSSY_REGRETS["map"],
             )
@@ -110,7 +109,7 @@ def check(context: Context) -> Evidence:
         f"of the likeliest topic {exact['map'].min():.4f} to {exact['map'].max():.4f}, "
         f"of the rounded posterior {exact['rounded'].min():.5f} to {exact['rounded'].max():.5f}."
     )
-    return Evidence(comparisons, _figure(exact, measured, sufficient), notes)
+    return Evidence(comparisons, _figure(exact, measured), notes)
 
 
 def _losses(task: Topics, name: str, n: int, seed: int) -> np.ndarray:
@@ -149,7 +148,6 @@ def _from_statistic(task: Topics, name: str, tokens: np.ndarray) -> np.ndarray:
 def _figure(
     exact: dict[str, np.ndarray],
     measured: dict[str, np.ndarray],
-    sufficient: dict[tuple[str, str], float],
 ) -> Figure:
     sets = np.arange(SETS)
     gap = np.full(SETS, np.nan)  # no line from one set of topics to the next
@@ -162,16 +160,9 @@ def _figure(
             Points(sets, measured[name][0], "", i, BAND * measured[name][1]),
         )
     ]
-    kept = [
-        Points(
-            np.arange(3) + 0.1 * (i - 0.5),
-            [max(sufficient[name, kind], SMALLEST_DRAWN) for name in KEPT_STATISTICS],
-            kind,
-            i + 3,
-        )
-        for i, kind in enumerate(("one label", "all labels"))
-    ]
-    panels = (
+
+    return figure(
+        "Regret over Bayes of what is kept (lines exact, points sampled)",
         panel(
             "representations that lose",
             "set of topics",
@@ -182,19 +173,6 @@ def _figure(
             x_range=(-0.5, SETS - 0.5),
             x_names=tuple(str(i + 1) for i in range(SETS)),
         ),
-        panel(
-            "representations that keep all: rounding only",
-            "representation",
-            f"regret ({SMALLEST_DRAWN:g}: 0)",
-            *kept,
-            level([-0.4, 2.4], REGRET_ROUNDING, "tolerance"),
-            log="y",
-            x_range=(-0.5, 2.5),
-            x_names=KEPT_STATISTICS,
-        ),
-    )
-    return Figure(
-        "Regret over Bayes of what is kept (lines exact, points sampled)", panels, columns=2
     )
 
 

@@ -42,7 +42,7 @@ from attnscope.theory.exchangeable.representation import (
     posterior_atoms,
     representation,
 )
-from attnscope_claims.drawing import panel
+from attnscope_claims.drawing import figure, panel
 
 LENGTH, SHARE = 6, 0.35
 NAMES = ("tokens", "counts", "posterior")
@@ -82,20 +82,20 @@ def check(context: Context) -> Evidence:
             SUMS_WHY,
             key="information",
         ),
-        Comparison(
+        worst(
             "entropy, tokens minus counts",
             _order_entropy(task),
             drops[0],
             SUM_ROUNDING,
-            why=SUMS_WHY,
+            SUMS_WHY,
             key="order",
         ),
-        Comparison(
+        worst(
             "entropy, counts minus posterior",
             _split_entropy(task),
             drops[1],
             SUM_ROUNDING,
-            why=SUMS_WHY,
+            SUMS_WHY,
             key="split",
         ),
         exact_count(
@@ -219,20 +219,20 @@ def _one_label() -> tuple[Comparison, ...]:
             representation(task, L, "posterior").cells,
         ),
         exact_count("one label: atoms of the law of y", (counts + symmetric) / 2, one.cells),
-        Comparison(
+        worst(
             "one label: regret of the law of y, that label",
             0.0,
             one.regret,
             1e-18,
-            why="the law of y is rounded to 1e-10, which costs its square; a hundred times that",
+            "the law of y is rounded to 1e-10, which costs its square; a hundred times that",
             scale=lost,
         ),
-        Comparison(
+        worst(
             "one label: its regret over all labels",
             lost,
             everything.regret,
             SUM_ROUNDING,
-            why="roundoff of sums of 19683 terms",
+            "roundoff of sums of 19683 terms",
         ),
     )
 
@@ -247,7 +247,9 @@ def _figure(
     )
     low = [float(np.min(formula)), float(np.max(formula))]
     merges = (Line(low, low, "formula", 6), Points(formula, measured, "enumeration", 2))
-    panels = (
+
+    return figure(
+        "Same information in less entropy; every further merge costs",
         panel(
             "what three representations keep",
             "representation T",
@@ -264,9 +266,6 @@ def _figure(
             *merges,
             log="xy",
         ),
-    )
-    return Figure(
-        "Same information in less entropy; every further merge costs", panels, columns=2
     )
 
 

@@ -34,7 +34,7 @@ from attnscope.theory.exchangeable.spectral import (
     kernel_eigenvalues,
     softmax_filter,
 )
-from attnscope_claims.drawing import legend, panel
+from attnscope_claims.drawing import figure, legend, panel
 from attnscope_claims.sphere_errors import sphere
 
 DIMS = (2, 3, 5, 8, 64)
@@ -144,20 +144,20 @@ def check(context: Context) -> Evidence:
             ],
             why=f"{CONTEXTS_WHY}; half a printed digit",
         ),
-        Comparison(
+        worst(
             "absolute constant: C of degree 2 equals C of degree 1, circle",
             first,
             measured[2],
             0.05 * first,
-            why="ridge and roundoff would allow 1e-6; 5 % so that only a plain difference counts",
+            "ridge and roundoff would allow 1e-6; 5 % so that only a plain difference counts",
             key="degrees",
         ),
-        Comparison(
+        worst(
             "absolute constant: C at d = 8 equals C at d = 3, linear f",
             constants[3][0],
             constants[8][0],
             0.05 * constants[3][0],
-            why="5 standard errors of both and the bias 5/L are 4 %; beyond it, a plain difference",
+            "5 standard errors of both and the bias 5/L are 4 %; beyond it, a plain difference",
             key="dimensions",
         ),
     )
@@ -168,12 +168,12 @@ def check(context: Context) -> Evidence:
 
 def _one_degree(d: int, measured: float, error: float) -> Comparison:
     C = 1 / float(softmax_filter(d, WIDTH, 1))
-    return Comparison(
+    return worst(
         f"one degree, d = {d}, L = {LENGTH}: CME/softmax is 1/rho_1",
         C,
         measured,
         Z * error + FINITE_LENGTH_BIAS * C,
-        why=CONTEXTS_WHY,
+        CONTEXTS_WHY,
     )
 
 
@@ -267,7 +267,7 @@ def _figure(
         log_x=True,
         log_y=True,
     )
-    return Figure("Two filters of one operator", (kept, needed), columns=2)
+    return figure("Two filters of one operator", kept, needed)
 
 
 CLAIM = Claim(

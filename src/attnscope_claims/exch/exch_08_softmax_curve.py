@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -27,7 +27,7 @@ from attnscope.figures.figure import Figure, Line, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.theory.exchangeable.learning_curves import softmax_curve, softmax_expansion
 from attnscope.theory.exchangeable.spectral import softmax_filter
-from attnscope_claims.drawing import legend, panel
+from attnscope_claims.drawing import figure, legend, panel
 from attnscope_claims.sphere_errors import Curve, compare_slope, sampled_curve, spread_slope
 
 NOISE, FIXED_BANDWIDTH = 0.5, 0.5
@@ -109,20 +109,20 @@ def check(context: Context) -> Evidence:
             "remainder (V/L)^2, V the weight variance: V/L is below 1 % at L = 1024",
         ),
         sampled("error at fixed h = 1/2, d = 3", fixed_exact, *fixed, key="fixed"),
-        Comparison(
+        worst(
             "plateau at fixed h, (1 - rho_1)^2",
             plateau,
             softmax_curve(3, 10**5, FIXED_BANDWIDTH, NOISE).value,
             1e-4,
-            why="at L = 10^5 the integral is V/L = 3e-5 away from the plateau",
+            "at L = 10^5 the integral is V/L = 3e-5 away from the plateau",
             key="law",
         ),
-        Comparison(
+        worst(
             "error at fixed h, L = 10^5, as stated",
             PLATEAU,
             softmax_curve(3, 10**5, FIXED_BANDWIDTH, NOISE).value,
             8e-5,
-            why="V/L = 3e-5; half a printed digit",
+            "V/L = 3e-5; half a printed digit",
             key="plateau",
         ),
         compare_slope("slope at fixed h with gain 1/rho_1", LENGTHS, gained_exact, gained),
@@ -191,9 +191,7 @@ def _figure(
         legend("sampled"),
         log="xy",
     )
-    return Figure(
-        "Softmax attention improves with length as predicted", (shrink, stay), columns=2
-    )
+    return figure("Softmax attention improves with length as predicted", shrink, stay)
 
 
 CLAIM = Claim(

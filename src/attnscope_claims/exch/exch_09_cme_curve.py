@@ -16,14 +16,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.predictors.operators.context_attention import cme_attention
 from attnscope.theory.exchangeable.learning_curves import cme_curve, softmax_curve
-from attnscope_claims.drawing import legend, panel
+from attnscope_claims.drawing import figure, legend, panel
 from attnscope_claims.sphere_errors import Curve, compare_slope, sampled_curve, spread_slope
 
 NOISE = 0.5
@@ -76,12 +76,12 @@ def check(context: Context) -> Evidence:
             _late_slope(10**6),
             1e-3,
         ),
-        Comparison(
+        worst(
             "slope with ridge L^(3/4), L = 10^14 to 10^15",
             EXPONENT,
             _late_slope(10**14),
             2e-3,
-            why="remainder of order r/mu_1 = L^(-1/4)/mu_1, 9e-4 here",
+            "remainder of order r/mu_1 = L^(-1/4)/mu_1, 9e-4 here",
             key="exponent",
         ),
     )
@@ -141,11 +141,12 @@ def _figure(seen: dict[tuple[int, str], Curve]) -> Figure:
     )
     compared = Line(grid, softmax, "softmax, h = L^(-1/3)", 6, dashed=True)
     seen_as = legend("sampled")
-    panels = (
+
+    return figure(
+        "CME attention improves with length as predicted",
         _panel("ridge s^2", (*dims, seen_as)),
         _panel("ridge rules, d = 3", (*rules, compared, seen_as)),
     )
-    return Figure("CME attention improves with length as predicted", panels, columns=2)
 
 
 def _panel(title: str, marks: tuple[Mark, ...]) -> Panel:

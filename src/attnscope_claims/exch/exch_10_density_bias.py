@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure, Line, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.theory.exchangeable.spectral import density_bias, tilted_limit
-from attnscope_claims.drawing import level, panel
+from attnscope_claims.drawing import figure, level, panel
 from attnscope_claims.sphere_errors import sphere
 
 BANDWIDTHS = np.array([0.2, 0.1, 0.05, 0.02, 0.01, 0.005])
@@ -66,20 +66,20 @@ def check(context: Context) -> Evidence:
     closed = w @ tilted_limit(q, 0.1, tilt)
     integral = _quadrature(q, w, tilt, 0.1)
     comparisons = (
-        Comparison(
+        worst(
             "circle, h = 0.005: measured over predicted bias",
             1.0,
             ratio[-1],
             ALLOWED_DEVIATION,
-            why=NEXT_ORDER,
+            NEXT_ORDER,
             key="circle",
         ),
-        Comparison(
+        worst(
             "circle: bias without the smoothing of f over the term of the density, h -> 0",
             LEAN_RATIO,
-            float(_regression(leaning[-1] / h, extrapolated - smoothing[-1] / h)),
+            _regression(leaning[-1] / h, extrapolated - smoothing[-1] / h),
             ALLOWED_DEVIATION,
-            why="remainder of order h^2 of two bandwidths, 0.2 % of the bias; 2 % is allowed",
+            "remainder of order h^2 of two bandwidths, 0.2 % of the bias; 2 % is allowed",
             key="lean",
         ),
         Series(
@@ -91,12 +91,12 @@ def check(context: Context) -> Evidence:
             ALLOWED_DEVIATION,
             why="remainder of order h^2 of two bandwidths, below 0.1 %; 2 % is allowed",
         ),
-        Comparison(
+        worst(
             "circle: order in h of what the first order leaves",
             ORDER,
-            float(np.log(left[0] / left[1]) / np.log(BANDWIDTHS[-2] / h)),
+            np.log(left[0] / left[1]) / np.log(BANDWIDTHS[-2] / h),
             0.05,
-            why="the third order changes the local exponent by some 3 h = 0.03 between 0.01 and 0.005",
+            "the third order changes the local exponent by some 3 h = 0.03 between 0.01 and 0.005",
             key="order",
         ),
         worst(
@@ -108,22 +108,22 @@ def check(context: Context) -> Evidence:
             key="queries",
         ),
         *(
-            Comparison(
+            worst(
                 f"sphere, d = {d}, h = 0.015/d: measured over predicted bias",
                 1.0,
                 on_sphere[d][-1],
                 ALLOWED_DEVIATION,
-                why=ON_SPHERES,
+                ON_SPHERES,
                 key=f"sphere-{d}",
             )
             for d in DIMS
         ),
-        Comparison(
+        worst(
             "sphere, d = 3: closed form and quadrature of the limit",
             closed,
             integral,
             1e-12,
-            why="roundoff: the quadrature of 200 by 64 nodes is exact to 1e-12",
+            "roundoff: the quadrature of 200 by 64 nodes is exact to 1e-12",
             key="quadrature",
         ),
     )
@@ -265,9 +265,7 @@ def _figure(
         level([BANDWIDTHS[-1], BANDWIDTHS[0]], ALLOWED_DEVIATION, "2 %"),
         log="xy",
     )
-    return Figure(
-        "Softmax attention leans towards dense keys", (bias, convergence), columns=2
-    )
+    return figure("Softmax attention leans towards dense keys", bias, convergence)
 
 
 CLAIM = Claim(

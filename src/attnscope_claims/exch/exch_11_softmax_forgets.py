@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure, Line, Points
 from attnscope.predictors.operators.context_attention import cme_attention, softmax_attention
 from attnscope.theory.exchangeable.spectral import softmax_filter
-from attnscope_claims.drawing import level, panel
+from attnscope_claims.drawing import figure, level, panel
 from attnscope_claims.sphere_errors import sphere
 
 RIDGES = np.geomspace(1e2, 1e10, 9)
@@ -103,12 +103,12 @@ def check(context: Context) -> Evidence:
             "next term of the series: max|v| |K|^2/ridge; roundoff 1e-13, times the ridge",
             key="gram",
         ),
-        Comparison(
+        worst(
             "slope of the difference in the ridge",
             ORDER,
-            float(np.polyfit(np.log(RIDGES[3:7]), np.log(distance[3:7]), 1)[0]),
+            np.polyfit(np.log(RIDGES[3:7]), np.log(distance[3:7]), 1)[0],
             0.01,
-            why="the next term bends the curve by |K|/ridge < 1 % at the smallest ridge, 1e5",
+            "the next term bends the curve by |K|/ridge < 1 % at the smallest ridge, 1e5",
             key="order",
         ),
         # second-order terms of the ratio: V^2/L^2 of a few units, below the statistical error
@@ -169,7 +169,7 @@ def _figure(distance: np.ndarray, size: float, normal: Series, unit: Series) -> 
         log="x",
         y_range=(0.0, 1.8),
     )
-    return Figure("What softmax attention forgets", (gram, length), columns=2)
+    return figure("What softmax attention forgets", gram, length)
 
 
 CLAIM = Claim(

@@ -16,11 +16,9 @@ plateau (1 - g rho_1)^2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import (
     STANDARD_ERRORS,
     Z,
@@ -41,7 +39,7 @@ from attnscope.theory.exchangeable.learning_curves import (
 )
 from attnscope.theory.exchangeable.spectral import softmax_filter
 from attnscope_claims.attention_fits import DIM, NOISE, minimiser, noiseless
-from attnscope_claims.drawing import level, panel, sampled_points
+from attnscope_claims.drawing import figure, level, panel, sampled_points
 
 LENGTHS = (8, 16, 32, 64, 128)
 USED_AT = (8, 32, 128, 512)
@@ -82,14 +80,14 @@ def check(context: Context) -> Evidence:
     least = minimiser("masked", USED_AT[-1])[1].error
     comparisons = (
         stated("limit", "limit of 1/h, as stated", LIMIT, limit, 1e-3),
-        Comparison(
+        worst(
             "largest distance of 1/h_L from its limit, as stated",
             LIMIT_DISTANCE,
             max(abs(b.inverse_bandwidth / limit - 1) for b in exact),
             1e-9,
-            "at most",
-            why="rounding; both sides are exact",
+            "rounding; both sides are exact",
             key="within",
+            rule="at most",
         ),
         stated(
             "refitted",
@@ -114,20 +112,20 @@ def check(context: Context) -> Evidence:
             1 / float(softmax_filter(DIM, 1 / limit, 1)),
             1e-3,
         ),
-        Comparison(
+        worst(
             "minimiser at L = 4096: gain against 1/rho_1",
             1 / float(softmax_filter(DIM, 1 / limit, 1)),
             best_attention(DIM, 4096, NOISE, sink=False).gain,
             2e-3,
-            why="the gain nears its limit like 2.9/L: 0.0007 at L = 4096",
+            "the gain nears its limit like 2.9/L: 0.0007 at L = 4096",
             key="gain-long",
         ),
-        Comparison(
+        worst(
             "parameter of L = 32 at L = 512: error over the least, as stated",
             KEPT_GAIN,
             elsewhere[-1, 0] / least,
             Z * elsewhere[-1, 1] / least + 0.005,
-            why=STATED_WHY,
+            STATED_WHY,
             key="kept",
         ),
         sampled(
@@ -151,12 +149,12 @@ def check(context: Context) -> Evidence:
             0.2 * limit,
             "the minimiser is up to 10 % from its limit; 10 % more is nearly 5 standard errors",
         ),
-        Comparison(
+        worst(
             "minimiser at L = 4096 against the limit 1/h",
             limit,
             best_attention(DIM, 4096, NOISE, sink=False).inverse_bandwidth,
             0.01,
-            why="the minimiser nears its limit like 10.5/L: 0.003 at L = 4096",
+            "the minimiser nears its limit like 10.5/L: 0.003 at L = 4096",
             key="long",
         ),
         worst(
@@ -172,7 +170,7 @@ def check(context: Context) -> Evidence:
         f"In the limit of long contexts 1/h is {limit:.3f} and the gain "
         f"{1 / softmax_filter(DIM, 1 / limit, 1):.3f}."
     )
-    figure = _figure(inverse, gain, limit, elsewhere)
+    figure = _figure(inverse, limit, elsewhere)
     return Evidence(comparisons, figure, notes)
 
 
@@ -226,39 +224,19 @@ def _error_refitted(length: int) -> float:
     return 1 - S**2 / Q
 
 
-def _figure(
-    inverse: np.ndarray, gain: np.ndarray, limit: float, elsewhere: np.ndarray
-) -> Figure:
+def _figure(inverse: np.ndarray, limit: float, elsewhere: np.ndarray) -> Figure:
     grid = (6, 8, 11, 16, 23, 32, 64, 128, 256, 512, 1024)
     best = [best_attention(DIM, L, NOISE, sink=False) for L in grid]
-    ends = [grid[0], grid[-1]]
-    rho = float(softmax_filter(DIM, 1 / limit, 1))
-    points = lambda y: sampled_points(LENGTHS, y, "fits", 1)
-
-    def lost(error: Callable[[int], float]) -> np.ndarray:
-        """At L = 32 itself nothing is lost: a gap on the logarithmic axis."""
-        shares = [error(L) / b.error - 1 for L, b in zip(grid, best)]
-        return np.where(np.array(grid) == TRAINED_AT, np.nan, shares)
 
     scores = panel(
         "inverse bandwidth of the scores",
         "context length L",
         "trace A / 3",
         Line(grid, [b.inverse_bandwidth for b in best], "exact minimiser", 0),
-        points(inverse),
-        level(ends, limit, "limit"),
+        sampled_points(LENGTHS, inverse, "fits", 1),
+        level(grid, limit, "limit"),
         log="x",
         y_range=(0, 5.5),
-    )
-    output = panel(
-        "output gain",
-        "context length L",
-        "gain",
-        Line(grid, [b.gain for b in best], "exact minimiser", 0),
-        points(gain),
-        level(ends, 1 / rho, "limit 1/rho_1"),
-        log="x",
-        y_range=(0, 1.5),
     )
     used = panel(
         "parameter of L = 32 at every length",
@@ -269,19 +247,7 @@ def _figure(
         sampled_points(USED_AT, elsewhere, "the same, sampled", 2),
         log="xy",
     )
-    regret = panel(
-        "what the parameter of L = 32 loses",
-        "context length L",
-        "error / least error - 1",
-        Line(grid, lost(_error), KEPT_LABEL, 2, dashed=True),
-        Line(grid, lost(_error_refitted), "its scores, gain refitted", 3),
-        log="xy",
-    )
-    return Figure(
-        "The learned score matrix is nearly the same at every length",
-        (scores, output, used, regret),
-        columns=2,
-    )
+    return figure("The learned score matrix is nearly the same at every length", scores, used)
 
 
 CLAIM = Claim(

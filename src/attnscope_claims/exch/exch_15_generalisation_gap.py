@@ -37,7 +37,7 @@ from attnscope_claims.attention_fits import (
     noiseless,
     training,
 )
-from attnscope_claims.drawing import panel
+from attnscope_claims.drawing import figure, panel
 from attnscope_claims.sphere_errors import Curve, compare_slope, spread_slope
 
 SIZES = np.array([256, 512, 1024, 2048])
@@ -125,12 +125,12 @@ def check(context: Context) -> Evidence:
         _pooled_ratio({(o, n, L): traces[o, L] / n for o, n, L in gaps}, gaps),
         _pooled_slope([spread_slope(SIZES, *by_size[o]) for o in OBJECTIVES]),
         *(
-            Comparison(
+            worst(
                 f"{o}: slope of the gap in n",
                 IN_SIZE,
                 spread_slope(SIZES, by_size[o][0])[0],
                 SLOPE_ERROR,
-                why="5 to 6 standard errors of the slope, each 0.05 to 0.06",
+                "5 to 6 standard errors of the slope, each 0.05 to 0.06",
             )
             for o in OBJECTIVES
         ),
@@ -175,12 +175,12 @@ def check(context: Context) -> Evidence:
 def _pooled_ratio(law: dict, gaps: dict) -> Comparison:
     """Mean over all settings and both objectives of the measured gap over Takeuchi's."""
     ratio, error = np.array([np.array(gaps[key]) / law[key] for key in gaps]).T
-    return Comparison(
+    return worst(
         "gap over Takeuchi's, mean of all settings",
         1.0,
-        float(ratio.mean()),
+        ratio.mean(),
         float(Z * np.linalg.norm(error) / len(error)) + TRACE_ERROR,
-        why=FITS_WHY,
+        FITS_WHY,
         key="takeuchi",
     )
 
@@ -188,24 +188,24 @@ def _pooled_ratio(law: dict, gaps: dict) -> Comparison:
 def _pooled_slope(slopes: list[tuple[float, float]]) -> Comparison:
     """Mean over both objectives of the slope in n, as stated."""
     slope, error = np.array(slopes).T
-    return Comparison(
+    return worst(
         "slope of the gap in n, both objectives",
         IN_SIZE,
-        float(slope.mean()),
+        slope.mean(),
         float(Z * np.linalg.norm(error) / len(error)) + 0.02,
-        why="5 standard errors over fits (Student's law: 2e-5) + 0.02: order 1/n^2 at n = 256",
+        "5 standard errors over fits (Student's law: 2e-5) + 0.02: order 1/n^2 at n = 256",
         key="size",
     )
 
 
 def _as_stated(slope: tuple[float, float]) -> Comparison:
     """Slope in L of own weights at every position."""
-    return Comparison(
+    return worst(
         "per-position weights: slope of gap/risk in L, as stated",
         PER_POSITION,
         slope[0],
         Z * slope[1] + 0.06,
-        why="5 standard errors over fits (Student's law: 2e-4) + 0.06: p/(n - p - 1) for p/n",
+        "5 standard errors over fits (Student's law: 2e-4) + 0.06: p/(n - p - 1) for p/n",
         key="proportion",
     )
 
@@ -214,14 +214,14 @@ def _does_not_grow(objective: str, predicted: np.ndarray, measured: Curve) -> Co
     """Takeuchi's slope is negative; up to GROWTH is allowed, some 4 standard errors above it."""
     law = spread_slope(LENGTHS, predicted)[0]
     slope = spread_slope(LENGTHS, measured[0])[0]
-    return Comparison(
+    return worst(
         f"{objective}: slope of gap/risk in L is below {GROWTH:g}",
         law,
         slope,
         GROWTH - law,
-        "at most",
-        why="up to 0.1 counts as not growing: some 4 standard errors (0.06) above the law's slope",
+        "up to 0.1 counts as not growing: some 4 standard errors (0.06) above the law's slope",
         key=f"flat-{objective}",
+        rule="at most",
         scale=PER_POSITION,
     )
 
@@ -344,9 +344,7 @@ def _figure(
             )
         ),
     )
-    return Figure(
-        "The gap falls with n and does not grow with L", (size, length, tied), columns=3
-    )
+    return figure("The gap falls with n and does not grow with L", size, length, tied)
 
 
 def _laws_and_fits(x: np.ndarray, laws: dict, at: np.ndarray, fits: dict) -> tuple[Mark, ...]:

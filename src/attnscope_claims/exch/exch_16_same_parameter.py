@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, sampled, stated
+from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.compare import BAND, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.networks.attention_model import fit
 from attnscope.dynamics.networks.fit_statistics import sandwich
@@ -30,7 +30,7 @@ from attnscope_claims.attention_fits import (
     noiseless,
     training,
 )
-from attnscope_claims.drawing import panel
+from attnscope_claims.drawing import figure, panel
 
 LENGTHS = (16, 32)
 SCORES = slice(0, DIM * DIM)
@@ -76,14 +76,14 @@ def check(context: Context) -> Evidence:
                 key=f"entries-{L}",
                 scale=exact[L].inverse_bandwidth,
             ),
-            Comparison(
+            worst(
                 f"L = {L}: chi-square of the difference",
                 9.0,
-                float(D @ np.linalg.solve(cov, D)),
+                D @ np.linalg.solve(cov, D),
                 CHI_SQUARE - 9,
-                "at most",
-                why="a chi-square of 9 degrees of freedom (mean 9) exceeds 46 for 6e-7 of the seeds",
+                "a chi-square of 9 degrees of freedom (mean 9) exceeds 46 for 6e-7 of the seeds",
                 key=f"whole-{L}",
+                rule="at most",
                 coarse="a chi-square of 9 degrees of freedom has standard deviation 4: only a large "
                 "one means a difference",
             ),
@@ -147,9 +147,7 @@ def _figure(found: dict[tuple[int, str], tuple[np.ndarray, np.ndarray]]) -> Figu
                 x_names=tuple(f"{1 + i // DIM},{1 + i % DIM}" for i in range(9)),
             )
         )
-    return Figure(
-        "Masked and supervised training agree entry by entry", tuple(panels), columns=2
-    )
+    return figure("Masked and supervised training agree entry by entry", *panels, columns=2)
 
 
 CLAIM = Claim(

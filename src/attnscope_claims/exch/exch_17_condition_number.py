@@ -27,7 +27,7 @@ from attnscope.theory.exchangeable.transfer import (
     bottleneck_trials,
     condition_number,
 )
-from attnscope_claims.drawing import panel
+from attnscope_claims.drawing import figure, panel
 from attnscope_claims.sphere_errors import Curve, compare_slope, spread_slope
 
 CONDITIONS = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
@@ -100,12 +100,12 @@ def check(context: Context) -> Evidence:
             for name, x, p, m, e in zip(names, axes, laws, seen, second)
         ),
         *_as_stated(axes, seen, second),
-        Comparison(
+        worst(
             "condition number of the label",
             CONDITION,
             condition_number(T, np.eye(12)[2]),
             1e-12,
-            why="roundoff of a least-squares solve",
+            "roundoff of a least-squares solve",
         ),
         exact_count(
             "fits whose excess exceeds the bound",
@@ -115,17 +115,17 @@ def check(context: Context) -> Evidence:
             scale=float(trials),
         ),
         # e_3 is one of p - r + 1 = 10 directions that noise cannot tell apart: 9/10 of it is lost
-        Comparison(
+        worst(
             "kappa = 4096: the label is lost",
             LOST_SHARE * LENGTH / (LENGTH + 1),
             lost,
             Z * spread + 0.01,
-            why="5 standard errors (6e-7 of the seeds) + (n c/s_t^2)/kappa^2 = 1 % that is kept",
+            "5 standard errors (6e-7 of the seeds) + (n c/s_t^2)/kappa^2 = 1 % that is kept",
             key="lost",
         ),
     )
     notes = f"At kappa = 4096 the excess is {excess[:, -1].mean():.3f}: the label is lost."
-    return Evidence(comparisons, _figure(laws, seen, excess), notes)
+    return Evidence(comparisons, _figure(seen, excess), notes)
 
 
 def _as_stated(
@@ -143,12 +143,12 @@ def _as_stated(
         # what the law leaves out, and its own distance from the limit 1 - c -> 0
         rest = 0.02 + float(np.max(e[use]))
         found.append(
-            Comparison(
+            worst(
                 f"slope in {key}, as stated",
                 stated,
                 slope,
                 Z * error + rest,
-                why=STATED_WHY,
+                STATED_WHY,
                 key=f"slope-{key}",
                 scale=1.0,
             )
@@ -160,9 +160,7 @@ def _mean(trials: np.ndarray) -> Curve:
     return trials.mean(axis=0), trials.std(axis=0, ddof=1) / np.sqrt(len(trials))
 
 
-def _figure(
-    laws: tuple[np.ndarray, ...], seen: tuple[Curve, ...], excess: np.ndarray
-) -> Figure:
+def _figure(seen: tuple[Curve, ...], excess: np.ndarray) -> Figure:
     kap = np.geomspace(1.5, 6000, 40)
     lost, error = _mean(excess[:, len(CONDITIONS) :])
     law = bottleneck_law(kap, SAMPLES, LENGTH)
@@ -176,28 +174,8 @@ def _figure(
         Line(kap, np.full(40, LENGTH / (LENGTH + 1)), "everything lost", 6, dashed=True),
         log="xy",
     )
-    size = panel(
-        f"condition number {CONDITION:g}",
-        "pretraining sequences n",
-        "downstream excess risk",
-        Line(SIZES, laws[1], "law", 0),
-        Points(SIZES, seen[1][0], "fits", 0, BAND * seen[1][1]),
-        log="xy",
-    )
-    top = 1.3 * float(laws[2].max())
-    length = panel(
-        f"condition number {CONDITION:g}, n = {SAMPLES}",
-        "context length L",
-        "downstream excess risk",
-        Line(LENGTHS, laws[2], "law", 0),
-        Points(LENGTHS, seen[2][0], "fits", 0, BAND * seen[2][1]),
-        log="x",
-        y_range=(0.0, top),
-    )
-    return Figure(
-        "What pretraining loses of a label grows with its condition number squared",
-        (condition, size, length),
-        columns=3,
+    return figure(
+        "What pretraining loses of a label grows with its condition number squared", condition
     )
 
 

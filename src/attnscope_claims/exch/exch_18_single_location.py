@@ -28,7 +28,7 @@ from itertools import product
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import (
     BAND,
     STANDARD_ERRORS,
@@ -43,7 +43,7 @@ from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Points
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope_claims.drawing import level, panel
+from attnscope_claims.drawing import figure, panel
 
 DIM = 16
 LENGTHS = (2, 4, 8, 16, 32, 64)
@@ -110,12 +110,12 @@ def check(context: Context) -> Evidence:
             1e-13,
             "roundoff of sums over 2^10 patterns",
         ),
-        Comparison(
+        worst(
             "softmax attention minus Bayes predictor",
             0.0,
             max(gaps),
             1e-12,
-            why="roundoff of scores of size 20",
+            "roundoff of scores of size 20",
             key="attention",
             scale=1.0,
         ),
@@ -209,9 +209,10 @@ def _distance_by_patterns(k: int, L: int) -> float:
 
 
 def _figure(exact: np.ndarray, excess: np.ndarray, marks: np.ndarray) -> Figure:
-    n = np.arange(0, 15)
     grid = np.arange(2, 65)
-    panels = (
+
+    return figure(
+        "Single-location regression in this frame (lines exact, points sampled)",
         panel(
             "covariance of two marks, -1/L^2",
             "length L",
@@ -219,13 +220,6 @@ def _figure(exact: np.ndarray, excess: np.ndarray, marks: np.ndarray) -> Figure:
             Line(grid, 1 / grid**2.0, "exact", 0),
             Points(LENGTHS, -marks[0], "sampled", 1, BAND * marks[1]),
             log="xy",
-        ),
-        panel(
-            "marks among n tokens, L = 8: n (L - n)/L^2",
-            "tokens n",
-            "variance it would have",
-            Line(n, n * (8 - n) / 64, "exact", 0),
-            level([0, 14], 0, "possible above"),
         ),
         panel(
             "a longer input is harder: 1 - E w_J",
@@ -236,11 +230,6 @@ def _figure(exact: np.ndarray, excess: np.ndarray, marks: np.ndarray) -> Figure:
             log="x",
             y_range=(0, 0.5),
         ),
-    )
-    return Figure(
-        "Single-location regression in this frame (lines exact, points sampled)",
-        panels,
-        columns=3,
     )
 
 

@@ -25,7 +25,7 @@ from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.samples.learning_curve import learning_curve
-from attnscope_claims.drawing import level, panel
+from attnscope_claims.drawing import figure, level, panel
 from attnscope_claims.samples.drawn_bags import fits
 
 STRENGTH = 5.0
@@ -101,7 +101,7 @@ def _figure(task: SingleLocation, key: Series, value: Series, risk: Series) -> F
         log="x",
     )
     title = f"Message passing (points) on the Bayes-optimal curve, strength 5, L = 3, d = {task.dim}"
-    return Figure(title, (risks, overlaps), columns=2)
+    return figure(title, risks, overlaps)
 
 
 CLAIM = Claim(

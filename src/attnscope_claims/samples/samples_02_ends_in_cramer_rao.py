@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import Z
+from attnscope.claims.compare import Z, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.figures.figure import Band, Figure, Line
@@ -32,7 +32,7 @@ from attnscope.numerics.border.sampled_estimate import widened
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.samples.cramer_rao import JACKKNIFE_BATCHES, cramer_rao
 from attnscope.theory.samples.learning_curve import learning_curve
-from attnscope_claims.drawing import level, panel
+from attnscope_claims.drawing import figure, level, panel
 
 SETTINGS = ((5.0, 3, 0.1), (2.0, 2, 0.01))  # strength, length, noise^2
 DIM = 2000
@@ -57,13 +57,13 @@ def check(context: Context) -> Evidence:
     samples = context.pick(128_000, 1_024_000)
     ends = [_ends(s, L, D, samples, context.seed) for s, L, D in SETTINGS]
     comparisons: tuple[Comparison | Series, ...] = tuple(
-        Comparison(
+        worst(
             f"alpha (risk - Bayes risk), strength {s:g}, L = {L}, noise^2 = {D:g}",
             end.limit,
             end.measured.value,
             Z * widened(end.measured.error, JACKKNIFE_BATCHES)
             + FINITE_DIM_BIAS / DIM * end.limit,
-            why=WHY,
+            WHY,
         )
         for (s, L, D), end in zip(SETTINGS, ends)
     )
@@ -138,7 +138,7 @@ def _figure(ends: list[Ends]) -> Figure:
                 log="xy",
             )
         )
-    return Figure("The learning curve ends in the Cramér-Rao limit", tuple(panels), columns=2)
+    return figure("The learning curve ends in the Cramér-Rao limit", *panels, columns=2)
 
 
 CLAIM = Claim(

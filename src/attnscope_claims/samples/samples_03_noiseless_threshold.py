@@ -17,15 +17,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import Z, stated
+from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.compare import Z, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.risks.spiked import spiked_bayes_risk
 from attnscope.theory.samples.learning_curve import learning_curve
 from attnscope.theory.samples.thresholds import recovery_threshold
-from attnscope_claims.drawing import panel
+from attnscope_claims.drawing import figure, panel
 from attnscope_claims.samples.drawn_bags import ALLOWANCE, Fits, fits
 from attnscope_claims.samples.drawn_channel import DrawnChannel
 
@@ -63,21 +63,21 @@ def check(context: Context) -> Evidence:
     closed = _risk_beyond(high)
     turn = float(np.mean([_turn(4 * context.seed + i) for i in range(POINT_SETS)]))
     comparisons = (
-        Comparison(
+        worst(
             f"{SHARE_WORDS}, alpha = {low:g}",
             SHARES[0],
             recovered[0],
             0.25,
-            why=WHY_SHARE,
+            WHY_SHARE,
             key="below",
             scale=1.0,
         ),
-        Comparison(
+        worst(
             f"{SHARE_WORDS}, alpha = {high:g}",
             SHARES[1],
             recovered[1],
             0.25,
-            why=WHY_SHARE,
+            WHY_SHARE,
             key="above",
         ),
         stated(
@@ -88,38 +88,38 @@ def check(context: Context) -> Evidence:
             1e-3,
             by="turn of alpha(q_v) by quadrature",
         ),
-        Comparison(
+        worst(
             "the threshold, averages on drawn bags",
             THRESHOLD,
             turn,
             Z * POINT_SPREAD / POINT_SETS**0.5 + 0.0005,
-            why="5 sd of the mean of 4 point sets (sd of one known from 6 others), half a digit",
-            routes=("stated", "turn of alpha(q_v) on drawn bags"),
+            "5 sd of the mean of 4 point sets (sd of one known from 6 others), half a digit",
             key="drawn",
+            routes=("stated", "turn of alpha(q_v) on drawn bags"),
         ),
-        Comparison(
+        worst(
             "the threshold against the middle of the alphas on whose sides data sets differ",
             (low + high) / 2,
             THRESHOLD,
             (high - low) / 2,
-            why="half the interval: no data set recovered at one end, all at the other",
-            routes=("message passing on drawn bags", "stated"),
+            "half the interval: no data set recovered at one end, all at the other",
             key="bracket",
+            routes=("message passing on drawn bags", "stated"),
         ),
-        Comparison(
+        worst(
             "overlap of the value where it is found",
             1.0,
-            float(above.rows[:, 1].min()),
+            above.rows[:, 1].min(),
             1e-3,
-            why="message passing stops at changes of 1e-5 and calls 1e-12 no noise",
+            "message passing stops at changes of 1e-5 and calls 1e-12 no noise",
             key="exact",
         ),
-        Comparison(
+        worst(
             f"excess risk where the value is found, alpha = {high:g}",
             closed,
-            float(above.mean[2]),
+            above.mean[2],
             Z * RISK_SPREAD * (DIM / dim / counts[1]) ** 0.5 + ALLOWANCE / dim,
-            why=WHY_RISK,
+            WHY_RISK,
             key="risk",
         ),
     )
@@ -184,7 +184,7 @@ def _figure(
         )
         panels.append(panel(title, "bags per dimension alpha", label, *marks))
     title = f"Recovery without label noise, strength 1, L = 5, d = {task.dim}"
-    return Figure(title, tuple(panels), columns=2)
+    return figure(title, *panels, columns=2)
 
 
 CLAIM = Claim(

@@ -28,7 +28,7 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, Z, exact_count, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -36,7 +36,7 @@ from attnscope.figures.figure import Figure, Line, Points
 from attnscope.numerics.integrals.location_channel import Positions
 from attnscope.theory.samples.state_evolution import FixedPoint, StateEvolution
 from attnscope.theory.samples.thresholds import recovery_threshold
-from attnscope_claims.drawing import level, panel
+from attnscope_claims.drawing import figure, level, panel
 from attnscope_claims.samples.drawn_bags import Fits, fits
 from attnscope_claims.samples.drawn_channel import DrawnChannel, Overlap
 
@@ -121,22 +121,22 @@ def check(context: Context) -> Evidence:
             key="count",
             routes=("Newton's method", "crossings of the followed curve"),
         ),
-        Comparison(
+        worst(
             "gain in log evidence of the last solution at alpha = 1.6",
             gain,
             maxwell(curve, ALPHA),
             MAXWELL_TOLERANCE,
-            why=WHY_MAXWELL,
+            WHY_MAXWELL,
             routes=("difference of free energies", "Maxwell's rule along the curve"),
         ),
-        Comparison(
+        worst(
             "alpha from which the evidence prefers the last solution",
             theory.possible,
             brentq(
                 lambda a: maxwell(curve, a), theory.informed + 1e-3, theory.reachable - 1e-3
             ),
             MAXWELL_TOLERANCE,
-            why=WHY_MAXWELL,
+            WHY_MAXWELL,
             routes=("difference of free energies", "Maxwell's rule along the curve"),
         ),
         worst(
@@ -165,23 +165,23 @@ def check(context: Context) -> Evidence:
             why=WHY_POINTS,
             routes=STATED_ROUTES,
         ),
-        Comparison(
+        worst(
             "gain in log evidence at alpha = 1.6, as stated",
             GAIN,
             drawn.gain,
             sd * GAIN_SPREAD + 5e-4,
-            why=WHY_POINTS,
-            routes=STATED_ROUTES,
+            WHY_POINTS,
             key="gain",
+            routes=STATED_ROUTES,
         ),
-        Comparison(
+        worst(
             "alpha from which the evidence prefers the last solution, as stated",
             POSSIBLE_ALPHA,
             drawn.possible,
             sd * POSSIBLE_SPREAD + 5e-4,
-            why=WHY_POINTS,
-            routes=STATED_ROUTES,
+            WHY_POINTS,
             key="possible",
+            routes=STATED_ROUTES,
         ),
         worst(
             "the same numbers by quadrature",
@@ -307,7 +307,7 @@ def _figure(theory: Theory, reached: tuple[Fits, Fits], dim: int) -> Figure:
         level(span, 0.0, "no gain"),
     )
     title = f"The hard phase, strength 1, L = 5, noise .01, d = {dim}"
-    return Figure(title, (solutions, evidence), columns=2)
+    return figure(title, solutions, evidence)
 
 
 CLAIM = Claim(

@@ -27,7 +27,7 @@ from attnscope.figures.figure import Figure, Line, Mark
 from attnscope.predictors.attention import LinearAttention, Softmax
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.samples.learning_curve import learning_curve
-from attnscope_claims.drawing import panel
+from attnscope_claims.drawing import figure, panel
 from attnscope_claims.samples.ridge_fits import fit_both
 
 STRENGTH = 5.0
@@ -181,7 +181,7 @@ def _figure(dim: int, risks: list[Series]) -> Figure:
     title = (
         f"Ridge fits (points) and replica equations, strength 5, L = 2, ridge .5, d = {dim}"
     )
-    return Figure(title, (only,))
+    return figure(title, only)
 
 
 CLAIM = Claim(

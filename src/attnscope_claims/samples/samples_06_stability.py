@@ -33,7 +33,7 @@ from attnscope.predictors.attention import LinearAttention
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.samples.learning_curve import learning_curve
 from attnscope.theory.samples.ridge_erm import LARGEST_STABILITY
-from attnscope_claims.drawing import level, panel
+from attnscope_claims.drawing import figure, level, panel
 from attnscope_claims.samples.ridge_fits import fit_both
 
 STRENGTH = 5.0
@@ -93,7 +93,7 @@ def check(context: Context) -> Evidence:
         ),
         exact_count(
             "settings flagged by the stability, and those that contradict",
-            int(flagged.sum()),
+            flagged.sum(),
             wrong.sum(),
             key="contradict",
         ),
@@ -158,7 +158,9 @@ def _figure(
     names = tuple(f"{r.alpha:g}, {r.ridge:g}" for r in ROWS)
     x = np.arange(len(ROWS))
     ends = [-0.4, len(ROWS) - 0.6]
-    panels = (
+
+    return figure(
+        f"Linear attention fitted by ridge, L = 2, d = {dim}",
         panel(
             "residual of the fit",
             "alpha, ridge",
@@ -183,7 +185,6 @@ def _figure(
             x_names=names,
         ),
     )
-    return Figure(f"Linear attention fitted by ridge, L = 2, d = {dim}", panels, columns=2)
 
 
 CLAIM = Claim(

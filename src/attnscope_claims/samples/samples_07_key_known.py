@@ -32,7 +32,7 @@ from attnscope.figures.figure import Figure, Mark
 from attnscope.predictors.attention import Softmax
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.samples.learning_curve import learning_curve
-from attnscope_claims.drawing import panel
+from attnscope_claims.drawing import figure, panel
 from attnscope_claims.samples.ridge_fits import fit_value
 
 STRENGTH = 5.0
@@ -163,7 +163,7 @@ def _figure(task: SingleLocation, series: list[Series]) -> Figure:
             marks += series[2 * i + j].marks(f"{key} key", i, (alpha, lines[i][j]))
         panels.append(panel(what, "bags per dimension alpha", what, *marks, log="x"))
     title = f"Ridge on the value (points fitted), strength 5, L = 3, ridge .1, d = {task.dim}"
-    return Figure(title, tuple(panels), columns=2)
+    return figure(title, *panels, columns=2)
 
 
 CLAIM = Claim(

@@ -37,7 +37,7 @@ from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 from attnscope.theory.samples.learning_curve import learning_curve
-from attnscope_claims.drawing import panel
+from attnscope_claims.drawing import figure, panel
 
 __all__ = ["BARS", "CLAIM", "curve", "risks"]
 
@@ -188,7 +188,9 @@ def _figure(alphas: list[int], found: list[np.ndarray]) -> Figure:
         Points(x, ratio, "estimator", 2, BAND * error),
     )
     text = "bags per dimension, n/d"
-    panels = (
+
+    return figure(
+        f"The estimator near the curve: d = {DIM}, L = {LENGTH}, strength {STRENGTH:g}",
         panel("near the curve", text, "risk without noise", *left, log="x"),
         panel(
             "against message passing, same bags",
@@ -197,11 +199,6 @@ def _figure(alphas: list[int], found: list[np.ndarray]) -> Figure:
             *right,
             log="x",
         ),
-    )
-    return Figure(
-        f"The estimator near the curve: d = {DIM}, L = {LENGTH}, strength {STRENGTH:g}",
-        panels,
-        columns=2,
     )
 
 

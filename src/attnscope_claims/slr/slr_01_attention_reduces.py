@@ -27,7 +27,7 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import mean_and_error, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Points
+from attnscope.figures.figure import Figure
 from attnscope.predictors.attention import Erf, Predictor, Softmax
 from attnscope.predictors.full_attention import FullAttention
 from attnscope.predictors.predictions import predict
@@ -35,7 +35,7 @@ from attnscope.tasks.planted.single_location import Batch, SingleLocation
 from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.overlaps import Overlaps, as_arrays
 from attnscope.theory.risk import risk, unchecked_risk
-from attnscope_claims.drawing import level, panel
+from attnscope_claims.drawing import figure, panel
 
 ROUNDOFF = 1e-12
 WHY = "roundoff of sums of at most L d = 150 terms of size one"
@@ -99,7 +99,7 @@ def check(context: Context) -> Evidence:
         f"of each, the exact risks at (k*, v*) are {best['Softmax']:.2g} (softmax) and "
         f"{best['Erf']:.3f} (erf)."
     )
-    return Evidence((*rungs, *risks), _figure(rungs, layer, erf, batch), notes)
+    return Evidence((*rungs, *risks), _figure(layer, erf), notes)
 
 
 def _rungs(rng: np.random.Generator) -> tuple[Comparison, ...]:
@@ -184,9 +184,7 @@ def _loss_of_layer(lam: float, batch: Batch) -> np.ndarray:
     ) ** 2
 
 
-def _figure(
-    rungs: tuple[Comparison, ...], layer: Series, erf: Series, batch: Batch
-) -> Figure:
+def _figure(layer: Series, erf: Series) -> Figure:
     grid = np.geomspace(0.01, 3, 60)
     oracle = as_arrays(Overlaps.oracle())
 
@@ -195,11 +193,6 @@ def _figure(
             float(unchecked_risk(TASK, kind(lam), oracle, lam).value) for lam in grid.tolist()
         ]
 
-    few = slice(0, 400)
-    output = lambda predictor: predict(predictor, TASK.key, TASK.value, batch.tokens[few])
-    best: dict[type[Predictor], float] = {
-        kind: optimal_temperature(TASK, kind)[0] for kind in (Softmax, Erf)
-    }
     risks = panel(
         f"risk at (k*, v*), d = {TASK.dim}, L = {TASK.length} (points: sampled)",
         "temperature",
@@ -208,34 +201,7 @@ def _figure(
         *erf.marks("erf", 1, (grid, curve(Erf))),
         log="xy",
     )
-    outputs = panel(
-        "400 sequences, best temperatures",
-        "label Y",
-        "output T(X)",
-        Points(batch.target[few], output(Erf(best[Erf])), "erf", 1),
-        Points(batch.target[few], output(Softmax(best[Softmax])), "softmax", 0),
-        Line([-2.5, 2.5], [-2.5, 2.5], "T(X) = Y", 6, dashed=True),
-    )
-    places = np.arange(len(rungs))
-    differences = panel(
-        "library against loops, rung by rung",
-        "rung",
-        "largest difference",
-        Points(
-            places,
-            [max(abs(c.measured - c.predicted), 1e-17) for c in rungs],
-            "measured",
-            2,
-        ),
-        level([-0.4, 3.4], ROUNDOFF, "tolerance", 3),
-        log="y",
-        x_names=("all rows", "[CLS] row", "one output", "erf"),
-    )
-    return Figure(
-        "From a full attention layer to the predictor",
-        (differences, outputs, risks),
-        columns=3,
-    )
+    return figure("From a full attention layer to the predictor", risks)
 
 
 CLAIM = Claim(

@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, Z, mean_and_error, sampled, stated
+from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.compare import BAND, Z, mean_and_error, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.dynamics.starts import Moments
@@ -38,7 +38,7 @@ from attnscope.tasks.planted.single_location import Batch, SingleLocation
 from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
-from attnscope_claims.drawing import level, panel
+from attnscope_claims.drawing import figure, level, panel
 
 LENGTHS = (2, 3, 5, 10, 20, 50)
 DIMS = (2, 4, 16)  # the gain is measured at these, L = 10
@@ -96,14 +96,14 @@ def check(context: Context) -> Evidence:
             *gains.T,
             key="dims",
         ),
-        Comparison(
+        worst(
             "net with one hidden unit: not below the best linear risk",
             floor,
             small,
             Z * error,
-            "at least",
             "5 standard errors, one-sided; a true statement fails for 3e-7 of the seeds",
             key="small-net",
+            rule="at least",
         ),
         stated(
             "parameters",
@@ -314,7 +314,7 @@ def _figure(
         log="x",
         y_range=(0, 0.55),
     )
-    return Figure("Linear regression and small dense nets fail", (left, right), columns=2)
+    return figure("Linear regression and small dense nets fail", left, right)
 
 
 CLAIM = Claim(

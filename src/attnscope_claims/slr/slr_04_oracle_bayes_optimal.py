@@ -37,7 +37,7 @@ from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.optimum import oracle_regime
 from attnscope.theory.overlaps import Overlaps, as_arrays
 from attnscope.theory.risk import risk, unchecked_risk
-from attnscope_claims.drawing import level, panel
+from attnscope_claims.drawing import figure, level, panel
 
 ERF = Erf(1.0)  # the kind; unchecked_risk is told the temperature
 ORACLE = as_arrays(Overlaps.oracle())
@@ -195,12 +195,12 @@ def _limit(path: Path, measured: np.ndarray) -> Comparison:
     mean, error = measured[:, -1]
     predicted = oracle_regime(task, lam).leading_risk
     tolerance = Z * error + 10 * lam**2 * predicted
-    return Comparison(
+    return worst(
         f"regret at d = {dim:.0e}, temperature {path.name}: limit law",
         predicted,
         mean - float(task.bayes_risk().excess),
         tolerance,
-        why=f"5 standard errors (false alarm 6e-7) + {REMAINDER}",
+        f"5 standard errors (false alarm 6e-7) + {REMAINDER}",
     )
 
 
@@ -252,10 +252,10 @@ def _figure(series: dict[Path, Series]) -> Figure:
         level([10, 1e7], 0.5, "null", 5),
         log="xy",
     )
-    return Figure(
+    return figure(
         "Risk of the erf oracle by temperature law (lines exact, points sampled)",
-        (inside, outside),
-        columns=2,
+        inside,
+        outside,
     )
 
 

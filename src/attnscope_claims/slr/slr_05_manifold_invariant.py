@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.compare import worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.train import train
@@ -28,7 +29,7 @@ from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import local_geometry
 from attnscope.theory.optima.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
-from attnscope_claims.drawing import panel
+from attnscope_claims.drawing import figure, panel
 from attnscope_claims.panels import EPS
 
 NAME = "init_manifold"
@@ -50,30 +51,30 @@ def check(context: Context) -> Evidence:
     hot = _hot_vectors(context.seed)
     predicted, measured = _growth(hot, context.seed)
     comparisons = (
-        Comparison(
+        worst(
             "distance from M, five overlaps, 30 runs",
             0.0,
             reduced.distance.max(),
             EPS,
-            why="one rounding: products with exact zeros stay zero",
+            "one rounding: products with exact zeros stay zero",
             key="overlaps",
             scale=1.0,
         ),
-        Comparison(
+        worst(
             f"distance from M, vectors in R^{vectors.setup.task.dim}, 16 runs",
             0.0,
             vectors.distance.max(),
             EPS * steps,
-            why="roundoff: at most eps a step, added up",
+            "roundoff: at most eps a step, added up",
             key="vectors",
             scale=1.0,
         ),
-        Comparison(
+        worst(
             "growth of rounding per step above the critical temperature",
             predicted,
             measured,
             SLOPE_TOLERANCE * predicted,
-            why="2 %: kappa still creeps while the distance grows, and the eigenvalue with it",
+            "2 %: kappa still creeps while the distance grows, and the eigenvalue with it",
             key="growth",
         ),
     )
@@ -83,7 +84,7 @@ def check(context: Context) -> Evidence:
         f"{HOT_TEMPERATURE} against {critical_temperature(SMALL_TASK):.2f}, d = {SMALL_TASK.dim}) M repels: rounding "
         f"grows e-fold every {1 / measured:.0f} steps."
     )
-    return Evidence(comparisons, _figure(reduced, vectors, hot, predicted), notes)
+    return Evidence(comparisons, _figure(vectors, hot, predicted), notes)
 
 
 def _vectors(steps: int, seed: int) -> Trajectory:
@@ -149,9 +150,7 @@ def _growth(hot: Trajectory, seed: int) -> tuple[float, float]:
     return float(np.median(rates)), float(np.median(slopes))
 
 
-def _figure(
-    reduced: Trajectory, vectors: Trajectory, hot: Trajectory, growth: float
-) -> Figure:
+def _figure(vectors: Trajectory, hot: Trajectory, growth: float) -> Figure:
     median, high = (
         np.maximum(q, 1e-17) for q in np.quantile(vectors.distance, (0.5, 1), axis=0)
     )
@@ -190,7 +189,7 @@ def _figure(
         law,
         log="y",
     )
-    return Figure("Runs that start on the manifold stay on it", (cold, warm), columns=2)
+    return figure("Runs that start on the manifold stay on it", cold, warm)
 
 
 CLAIM = Claim(

@@ -29,8 +29,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.integrate import quad, solve_ivp
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import Z, exact_count
+from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.compare import Z, exact_count, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.dynamics.rates import escape_time
@@ -40,7 +40,7 @@ from attnscope.figures.figure import Figure, Heat, Line, Points
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
-from attnscope_claims.drawing import panel
+from attnscope_claims.drawing import figure, panel
 
 TASK = SingleLocation(dim=400, length=10)
 RUNS = 4  # starts per setting
@@ -122,12 +122,12 @@ def check(context: Context) -> Evidence:
             (ends != 0).sum(),
             key="arrive",
         ),
-        Comparison(
+        worst(
             "share at +(k*, v*): by symmetry 1/2",
             0.5,
-            float(np.mean(ends > 0)),
+            np.mean(ends > 0),
             Z / 2 / math.sqrt(len(ends)),
-            why="5 standard errors of a fair coin; false alarm 6e-7",
+            "5 standard errors of a fair coin; false alarm 6e-7",
             key="share",
         ),
         limits,
@@ -254,10 +254,8 @@ def _figure(context: Context, limits: Series, times: Series) -> Figure:
         Points(TIMED_AT, times.measured, "measured", 2),
         log="xy",
     )
-    return Figure(
-        "Convergence from the manifold, and what breaks it (d = 400, L = 10)",
-        (map_, slow),
-        columns=2,
+    return figure(
+        "Convergence from the manifold, and what breaks it (d = 400, L = 10)", map_, slow
     )
 
 

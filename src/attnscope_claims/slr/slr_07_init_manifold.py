@@ -128,7 +128,7 @@ def _median(key: str, what: str, value: float, logs: np.ndarray, digit: float) -
     """
     last = np.abs(logs[:, -1])
     error = 1.25 * float(last.std(ddof=1)) / math.sqrt(len(last))
-    return stated(key, what, value, float(np.median(last)), digit, error)
+    return stated(key, what, value, np.median(last), digit, error)
 
 
 def two_number_map(

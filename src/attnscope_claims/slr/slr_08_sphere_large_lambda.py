@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import erf
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import exact_count, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
@@ -85,12 +85,12 @@ def check(context: Context) -> Evidence:
             1e-7,
             "SciPy stops some 1e-5 from the minimum: squares of that, times curvatures below 1e3",
         ),
-        Comparison(
+        worst(
             "growth per step beside the oracle, over alpha",
             growth,
             _departure(task, lam, e.step_size),
             SLOPE_TOLERANCE * growth,
-            why="1e-3 of it: second-order terms where the fit ends, 1e-3 from the oracle",
+            "1e-3 of it: second-order terms where the fit ends, 1e-3 from the oracle",
             key="growth",
         ),
         paths,
@@ -122,7 +122,7 @@ def check(context: Context) -> Evidence:
             "tilted",
             "excess risk of the tilted minimum, as stated",
             TILTED_EXCESS,
-            float(np.median(end.excess[:, -1])),
+            np.median(end.excess[:, -1]),
             1e-3,
         ),
     )

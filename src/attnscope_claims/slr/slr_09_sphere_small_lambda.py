@@ -74,7 +74,7 @@ def check(context: Context) -> Evidence:
             "share",
             f"share of {SHARE_RUNS} runs at the oracle, as stated",
             SHARE,
-            float(many.mean()),
+            many.mean(),
             0.01,
             0.5 / np.sqrt(SHARE_RUNS),
         ),

@@ -80,7 +80,7 @@ def check(context: Context) -> Evidence:
             limit,
             run.excess[:, -1],
             DIGITS,
-            why="four decimals: runs lag behind the falling temperature in the fifth",
+            "four decimals: runs lag behind the falling temperature in the fifth",
         ),
         _open_race(context, race),
         paths,
@@ -120,7 +120,7 @@ def _binomial(what: str, share: float, many: int, reached: np.ndarray) -> Compar
     n = len(reached)
     tolerance = Z * n * np.sqrt(p * (1 - p) * (1 / n + 1 / many))
     why = "5 standard errors; with few exceptions the count is skewed: false alarm 1e-4 for 30 runs"
-    return Comparison(what, share * n, int(reached.sum()), tolerance, why=why)
+    return worst(what, share * n, reached.sum(), tolerance, why)
 
 
 def _compare_stated(others: Trajectory, race: Trajectory) -> tuple[Comparison, ...]:

@@ -28,7 +28,7 @@ import numpy as np
 from scipy.special import erf
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import Z, mean_and_error, stated
+from attnscope.claims.compare import Z, mean_and_error, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.train import train
@@ -79,12 +79,12 @@ def check(context: Context) -> Evidence:
             "oracle",
             key="oracle",
         ),
-        Comparison(
+        worst(
             "excess risk over the oracle's, last 18,000 steps",
             noise,
             mean - oracle,
             tolerance,
-            why="5 standard errors (6e-7) + 10 % of the noise: three corrections of a few % each",
+            "5 standard errors (6e-7) + 10 % of the noise: three corrections of a few % each",
             key="noise",
         ),
         stated(
@@ -170,12 +170,12 @@ def _law(context: Context) -> Comparison:
     error = np.sqrt(va + vb)
     statistic = np.abs(a - b) / error
     moved = np.abs(b[:5] - np.array(COMMON_START)) / error[:5]  # what SGD does in these steps
-    return Comparison(
+    return worst(
         f"law after {SHORT_STEPS} steps: largest of 10 differences, in standard errors",
         0.0,
-        float(statistic.max()),
+        statistic.max(),
         Z,
-        why="5 standard errors, the largest of 10, of 48 and 2000 runs: false alarm below 1e-4",
+        "5 standard errors, the largest of 10, of 48 and 2000 runs: false alarm below 1e-4",
         key="law",
         scale=float(moved.max()),
     )

@@ -29,9 +29,8 @@ from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import basin_prediction, swapped_overlaps
-from attnscope.theory.overlaps import Overlaps, as_arrays
-from attnscope.theory.reference_risks import swapped_risk
-from attnscope.theory.risk import risk, risk_gradient, unchecked_risk
+from attnscope.theory.overlaps import Overlaps
+from attnscope.theory.risk import risk, risk_gradient
 from attnscope_claims.drawing import panel
 from attnscope_claims.panels import TWO_SHARES, counted
 
@@ -166,36 +165,6 @@ def _figure(
     runs: dict[float, Trajectory], shares: dict[float, tuple[float, float]]
 ) -> Figure:
     panels = [_starts(lam, run) for lam, run in runs.items()]
-    grid = np.geomspace(0.01, 0.3, 60)
-    oracle = as_arrays(Overlaps.oracle())
-    of_oracle = [unchecked_risk(TASK, Erf(x), oracle, x).excess for x in grid.tolist()]
-    at_swapped = [run.outcome == "swapped" for run in runs.values()]
-    thetas, excesses = np.array(
-        [
-            np.median([np.abs(run.overlaps.theta[use, -1]), run.excess[use, -1]], axis=1)
-            for run, use in zip(runs.values(), at_swapped)
-        ]
-    ).T
-    closed = [swapped_overlaps(TASK, x).theta for x in grid]
-    theta = panel(
-        "the swapped minimum (points: trained runs)",
-        "temperature",
-        "theta",
-        Line(grid, closed, "theta", 2),
-        Points(list(runs), thetas, "theta", 2),
-        log="x",
-        y_range=(0, 1.05),
-    )
-    of_swapped = [swapped_risk(TASK, x).excess for x in grid.tolist()]
-    excess = panel(
-        "both minima (points: trained runs)",
-        "temperature",
-        "excess risk",
-        Line(grid, of_oracle, "oracle", 0),
-        Line(grid, of_swapped, "swapped", 1),
-        Points(list(runs), excesses, "swapped", 1),
-        log="xy",
-    )
     places = np.arange(len(runs))
     n = np.array([run.runs for run in runs.values()])
     a, b = np.array(list(shares.values())).T
@@ -210,7 +179,10 @@ def _figure(
     )
     return Figure(
         "Which minimum a run from the spheres reaches",
-        (*panels, right, theta, excess),
+        (
+            *panels,
+            right,
+        ),
         columns=3,
     )
 

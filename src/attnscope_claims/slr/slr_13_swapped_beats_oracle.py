@@ -26,7 +26,7 @@ import math
 import numpy as np
 from scipy.optimize import brentq
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -39,7 +39,7 @@ from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.overlaps import Overlaps, as_arrays
 from attnscope.theory.reference_risks import swapped_optimum, swapped_risk
 from attnscope.theory.risk import risk, unchecked_risk
-from attnscope_claims.drawing import panel
+from attnscope_claims.drawing import figure, panel
 
 DIM, LENGTH = 400, 10
 ERF = Erf(1.0)  # the kind; unchecked_risk is told the temperature
@@ -146,12 +146,12 @@ def check(context: Context) -> Evidence:
             Z * spread + 0.005,
             why=f"{STANDARD_ERRORS}; half a printed digit",
         ),
-        Comparison(
+        worst(
             "exponent of d of the best oracle risk, d = 6400 to 25600",
             EXPONENT,
-            float(np.log(best[-1, 1] / best[-2, 1]) / np.log(DIMS[-1] / DIMS[-2])),
+            np.log(best[-1, 1] / best[-2, 1]) / np.log(DIMS[-1] / DIMS[-2]),
             float(Z * np.hypot(*(best[-2:, 2] / best[-2:, 1])) / np.log(4)) + 0.005,
-            why=f"{STANDARD_ERRORS}; half a printed digit",
+            f"{STANDARD_ERRORS}; half a printed digit",
             key="exponent",
         ),
         worst(
@@ -164,7 +164,7 @@ def check(context: Context) -> Evidence:
         ),
         sampled(
             "lowest stationary point at temperature 0.05: risk of the swapped pair, vectors",
-            float(first.risk.value),
+            first.risk.value,
             *swap[:, small],
             key="lowest",
         ),
@@ -293,10 +293,10 @@ def _figure(
         ),
         log="xy",
     )
-    return Figure(
+    return figure(
         "The role-swapped minimum against the oracle (lines exact, points sampled)",
-        (by_temperature, by_dimension),
-        columns=2,
+        by_temperature,
+        by_dimension,
     )
 
 

@@ -48,8 +48,8 @@ from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.optima.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
+from attnscope_claims.drawing import figure
 from attnscope_claims.slr.temperature_panels import (
-    best_panel,
     by_dimension,
     by_temperature,
     critical_panel,
@@ -160,7 +160,7 @@ def check(context: Context) -> Evidence:
         "(L-1)/(s^2 + gamma^2), is new here. Where del >= 1, as with many tokens in few dimensions, "
         "(k*, v*) is a minimum at every temperature."
     )
-    figure = _figure(best, gradient, drawn, sigma, bayes)
+    figure = _figure(gradient, drawn, sigma, bayes)
     return Evidence(comparisons, figure, notes)
 
 
@@ -333,19 +333,18 @@ def _bayes_on_vectors(task: SingleLocation, n: int, seed: int) -> tuple[float, f
 
 
 def _figure(
-    best: np.ndarray,
     gradient: np.ndarray,
     drawn: dict[type[Predictor], Series],
     sigma: Series,
     bayes: Series,
 ) -> Figure:
-    panels = (
+
+    return figure(
+        "Inverse temperature",
         by_temperature(SHOWN_TASK, drawn),
         by_dimension(sigma, bayes),
-        best_panel(SIZES, best[2]),
         critical_panel(CRITICAL_SIZES, gradient),
     )
-    return Figure("Temperature", panels, columns=2)
 
 
 CLAIM = Claim(

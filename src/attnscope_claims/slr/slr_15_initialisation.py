@@ -30,12 +30,12 @@ from attnscope.dynamics.engines.population_exact import PopulationExact
 from attnscope.dynamics.starts import Moments, starting_overlaps
 from attnscope.dynamics.train import train
 from attnscope.dynamics.trajectory import Trajectory
-from attnscope.figures.figure import Figure, Line, Panel, Points
+from attnscope.figures.figure import Figure, Line, Points
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
-from attnscope_claims.drawing import panel
-from attnscope_claims.panels import AXIS_BEGIN, TWO_SHARES, counted, spread
+from attnscope_claims.drawing import figure, panel
+from attnscope_claims.panels import TWO_SHARES, counted
 
 TASK = SingleLocation(dim=400, length=10)
 LAM = 0.1
@@ -232,33 +232,7 @@ def _figure(
         y_range=(0, 1.05),
         x_names=names,
     )
-    # a median over runs that were exchanged and runs that were not would be at neither
-    exchanged = swap.swapped_at >= 0
-    groups = (
-        ("from moments", moments, np.ones(moments.runs, dtype=bool), 2),
-        ("swap move, not needed", swap, ~exchanged, 0),
-        ("swap move, made", swap, exchanged, 1),
-    )
-
-    def overlap(name: str) -> Panel:
-        marks = [
-            mark
-            for words, run, use, color in groups
-            if use.any()
-            for mark in spread(
-                run.step,
-                np.abs(getattr(run.overlaps, name)[use]),
-                f"{words}: {use.sum()} runs",
-                color,
-            )
-        ]
-        return panel(f"|{name}|", "step", f"|{name}|", *marks, y_range=(AXIS_BEGIN, 1.05))
-
-    return Figure(
-        f"Starts: {', '.join(names)} (bands: 95 % of each group)",
-        (reached, overlap("kappa"), overlap("nu")),
-        columns=3,
-    )
+    return figure(f"Starts: {', '.join(names)}", reached)
 
 
 CLAIM = Claim(

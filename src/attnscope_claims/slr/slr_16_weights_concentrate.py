@@ -32,15 +32,15 @@ import numpy as np
 from scipy.special import erf, ndtr, roots_gegenbauer
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, sampled, stated
+from attnscope.claims.compare import STANDARD_ERRORS, Z, sampled, stated
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.dynamics.train import train
-from attnscope.figures.figure import Figure, Line, Mark, Points
+from attnscope.figures.figure import Figure, Mark
 from attnscope.predictors.attention import Erf
 from attnscope.predictors.predictions import attention_weights
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope_claims.drawing import level, panel
+from attnscope_claims.drawing import figure, level, panel
 
 LENGTH = 10
 TEMPERATURE = 0.1
@@ -115,7 +115,7 @@ def check(context: Context) -> Evidence:
         "should be, but erf weights are not a distribution: "
         f"nine background tokens keep {1 - last[1, 1]:.0%} of the total."
     )
-    return Evidence(comparisons, _figure(by_stage, posterior), notes)
+    return Evidence(comparisons, _figure(by_stage), notes)
 
 
 def _compare_stated(
@@ -278,9 +278,7 @@ def _random_start(dim: int, n: int, seed: int) -> tuple[float, float]:
     return float(hit.mean()), float(np.sqrt(hit.mean() * (1 - hit.mean()) / n))
 
 
-def _figure(by_stage: dict[tuple[str, str], Series], posterior: np.ndarray) -> Figure:
-    dims = np.array([3, 5, 7, 10, 15, 20, 25, 30, 40, 50, 70, 100])
-    tasks = [SingleLocation(int(d), LENGTH) for d in dims]
+def _figure(by_stage: dict[tuple[str, str], Series]) -> Figure:
 
     def marks(kind: str) -> tuple[Mark, ...]:
         return (
@@ -307,26 +305,10 @@ def _figure(by_stage: dict[tuple[str, str], Series], posterior: np.ndarray) -> F
         x_range=(10, 1000),
         y_range=(0, 1.05),
     )
-    ideal = "posterior, ideal observer"
-    misses = panel(
-        "errors, on a logarithmic scale",
-        "dimension d",
-        "1 - probability",
-        Line(dims, [_miss(task, 1.0) for task in tasks], "largest weight, k = k*", 2),
-        Line(
-            dims,
-            [float(task.location_error().value) for task in tasks],
-            ideal,
-            3,
-        ),
-        Points(POSTERIOR_DIMS, 1 - posterior[1], ideal, 3, BAND * posterior[2]),
-        log="xy",
-        y_range=(1e-10, 2),
-    )
-    return Figure(
+    return figure(
         f"Where attention looks, L = {LENGTH} (lines exact, points sampled vectors)",
-        (accuracy, misses, share),
-        columns=3,
+        accuracy,
+        share,
     )
 
 

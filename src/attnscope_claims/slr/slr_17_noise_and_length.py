@@ -22,15 +22,15 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import erf, softmax
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import mean_and_error, sampled
+from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.compare import mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure, Line, Mark
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.optimum import optimal_temperature
-from attnscope_claims.drawing import panel, sampled_points
+from attnscope_claims.drawing import figure, panel, sampled_points
 
 NOISES = (0.0, 0.1, 0.3, 1.0)
 LENGTHS = (2, 5, 10, 20, 50, 100, 300, 1000)
@@ -109,12 +109,12 @@ def check(context: Context) -> Evidence:
             why="half a printed digit",
             routes=STATED_ROUTES,
         ),
-        Comparison(
+        worst(
             "excess risk of Bayes at d = 400, L = 1000",
             0.0,
-            float(drawn[1, -1, 0, 1, 0]),
+            drawn[1, -1, 0, 1, 0],
             BAYES_FAR,
-            why="as stated; the exact value is 2e-38",
+            "as stated; the exact value is 2e-38",
             key="bayes-long",
             scale=NULL_RISK,
         ),
@@ -225,9 +225,9 @@ def _figure(drawn: np.ndarray) -> Figure:
                     log="xy",
                 )
             )
-    return Figure(
+    return figure(
         "Label noise and sequence length (lines exact, points sampled)",
-        tuple(panels),
+        *panels,
         columns=len(NAMES),
     )
 

@@ -28,7 +28,7 @@ from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import stationary_points
 from attnscope.theory.overlaps import Overlaps
-from attnscope_claims.drawing import panel
+from attnscope_claims.drawing import figure, panel
 
 TASK = SingleLocation(dim=400, length=10)
 ALPHA = 4e-3
@@ -61,14 +61,14 @@ def check(context: Context) -> Evidence:
     comparisons = (
         *(_compare_rates(limit, start, rates) for limit, start in _kinds(rates)),
         *_escape(small),
-        Comparison(
+        worst(
             "steps in which the distance to the oracle halves, as stated",
             HALF_LIFE,
-            float(np.log(2) / np.median(rates[(0.1, "manifold", "oracle")].decay)),
+            np.log(2) / np.median(rates[(0.1, "manifold", "oracle")].decay),
             SLOPE_TOLERANCE * HALF_LIFE,
-            why="1 %: terms beyond second order, sqrt(1e-4)",
-            routes=("stated", "slope of trained runs, median"),
+            "1 %: terms beyond second order, sqrt(1e-4)",
             key="half-life",
+            routes=("stated", "slope of trained runs, median"),
         ),
     )
     ratio = np.quantile(random.measured / random.predicted, (0.025, 0.5, 0.975))
@@ -149,14 +149,14 @@ def _escape(small: EscapeTime) -> tuple[Comparison, Comparison]:
     )
     saddle = next(p for p in stationary_points(TASK, Erf(0.1)) if p.name == "degenerate")
     growth = np.log1p(-ALPHA * saddle.eigenvalues.min()) * small.predicted / small.measured
-    return times, Comparison(
+    return times, worst(
         "negative eigenvalue at the saddle, from the times, as stated",
         NEGATIVE_EIGENVALUE,
-        float(-np.expm1(np.median(growth)) / ALPHA),
+        -np.expm1(np.median(growth)) / ALPHA,
         neglected * abs(NEGATIVE_EIGENVALUE) + 5e-4,
-        why=f"{why}; half a printed digit",
-        routes=("stated", "escape times of trained runs, median"),
+        f"{why}; half a printed digit",
         key="negative",
+        routes=("stated", "escape times of trained runs, median"),
     )
 
 
@@ -189,10 +189,11 @@ def _figure(
         "measured steps",
         *_escapes(small, random),
     )
-    return Figure(
+    return figure(
         "Local rates: Hessian against training (d = 400, step 0.004)",
-        (_gaps(trained, rates), compared, left),
-        columns=3,
+        _gaps(trained, rates),
+        compared,
+        left,
     )
 
 

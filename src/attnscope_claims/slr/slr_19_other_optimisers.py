@@ -33,20 +33,27 @@ import numpy as np
 from scipy.stats import binom
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import HALF_COUNT, STANDARD_ERRORS, Z, mean_and_error, sampled
+from attnscope.claims.compare import (
+    HALF_COUNT,
+    STANDARD_ERRORS,
+    Z,
+    mean_and_error,
+    sampled,
+    worst,
+)
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.dynamics.engines.full_vectors import FullSgd
 from attnscope.dynamics.networks.layer_matrices import FullMatrices
 from attnscope.dynamics.overlap_runs import classify
 from attnscope.dynamics.starts import starting_overlaps
-from attnscope.figures.figure import Figure, Line, Mark, Points
+from attnscope.figures.figure import Figure, Line, Mark
 from attnscope.predictors.attention import Erf, Predictor, Softmax
 from attnscope.predictors.predictions import predict
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
-from attnscope_claims.drawing import level, panel
+from attnscope_claims.drawing import figure, level, panel
 
 TASK = SingleLocation(dim=20, length=5)
 STEPS, LOGS, BATCH = 800, 8, 16
@@ -138,12 +145,12 @@ def _allowed_outcomes(t: Trained) -> tuple[str, ...]:
 def _compare_runs(t: Trained) -> tuple[Comparison, Comparison]:
     runs = len(t.outcome)
     return (
-        Comparison(
+        worst(
             f"{t.name}: runs at the {' or '.join(_allowed_outcomes(t))}",
             runs,
-            int(np.isin(t.outcome, _allowed_outcomes(t)).sum()),
+            np.isin(t.outcome, _allowed_outcomes(t)).sum(),
             _binomial_bound(runs, EXCEPTION_RATE) + HALF_COUNT,
-            why="exceptions at a rate of 1.6 % (95 % bound from 900 layers): more with 5e-4",
+            "exceptions at a rate of 1.6 % (95 % bound from 900 layers): more with 5e-4",
             key=f"{KEYS[t.name]}-runs",
         ),
         sampled(
@@ -159,20 +166,20 @@ def _shares(sgd: Trained, layers: Trained) -> tuple[Comparison, Comparison]:
     """Of the SGD runs and of the layers at the oracle."""
     either, every = len(sgd.outcome), len(layers.outcome)
     return (
-        Comparison(
+        worst(
             f"{sgd.name}: share of {either} runs at the oracle, as stated",
             SGD_ORACLE_SHARE,
-            float((sgd.outcome == "oracle").mean()),
+            (sgd.outcome == "oracle").mean(),
             (_binomial_bound(either, 0.5) + HALF_COUNT) / either - 0.5,
-            why="a binomial count with probability 1/2: further away with 1e-3",
+            "a binomial count with probability 1/2: further away with 1e-3",
             key="half",
         ),
-        Comparison(
+        worst(
             f"{layers.name}: share of {every} layers at the oracle, as stated",
             AT_ORACLE,
-            float((layers.outcome == "oracle").mean()),
+            (layers.outcome == "oracle").mean(),
             (_binomial_bound(every, EXCEPTION_RATE) + HALF_COUNT) / every,
-            why="exceptions at a rate of 1.6 % (95 % bound from 900 layers): more with 5e-4",
+            "exceptions at a rate of 1.6 % (95 % bound from 900 layers): more with 5e-4",
             key="layers",
         ),
     )
@@ -259,18 +266,17 @@ def _figure(trained: list[Trained], valleys: list[Valley]) -> Figure:
     step = np.linspace(0, STEPS, LOGS + 1)
     aligned: list[Mark] = []
     risks: list[Mark] = []
-    norms: list[Mark] = []
     for i, t in enumerate(trained):
         kappa, eta, theta, nu, _ = np.abs(t.cosines[:, :few])
         either = np.maximum(np.minimum(kappa, nu), np.minimum(eta, theta))
         aligned += _one_by_one(step, either, t.name, i)
         risks += _one_by_one(step, t.exact, t.name, i)
-        norms.append(Points(t.chosen[:few], t.norms[1, :few, -1], t.name, i))
     for valley, color in zip(valleys, (5, 3, 6)):
         label = f"{valley.kind.lower()} {valley.structure}, best |v|"
         risks.append(level([0, STEPS], valley.risk.min(), label, color))
-        norms.append(Line(valley.scale, valley.size_v, label, color, dashed=True))
-    panels = (
+
+    return figure(
+        f"Other optimisers, {few} runs each",
         panel(
             "alignment with either structure",
             "step",
@@ -279,12 +285,6 @@ def _figure(trained: list[Trained], valleys: list[Valley]) -> Figure:
             y_range=(0, 1.05),
         ),
         panel("exact risk", "step", "excess risk", *risks, log="y"),
-        panel("norms at the end", "temperature times |k|", "|v|", *norms, log="xy"),
-    )
-    return Figure(
-        f"Other optimisers, {few} runs each",
-        panels,
-        columns=3,
     )
 
 

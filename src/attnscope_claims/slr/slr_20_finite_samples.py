@@ -29,8 +29,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, stated
+from attnscope.claims.claim import Claim, Context, Evidence
+from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.estimators.fit.data import Data
@@ -41,6 +41,7 @@ from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.numerics.compiled.data_pass import GAUSSIAN
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.samples.cramer_rao import cramer_rao
+from attnscope_claims.drawing import figure
 
 DIM = 20
 LENGTH = 10
@@ -72,12 +73,12 @@ def check(context: Context) -> Evidence:
     minimal = [cramer_rao(task_of(s, 0), 1) for s in SIGNALS]
     found = [measured(s, replicates, [context.seed, i]) for i, s in enumerate(SIGNALS)]
     comparisons = [
-        Comparison(
+        worst(
             "n times the limit at s = 5 against e (d+1)",
             NOISE**2 * (DIM + 1),
             limits[0].value,
             0.01 * limits[0].value,
-            why="1 %: a mean over 64,000 bags (0.06 %); the location is known but for 1e-4 of them",
+            "1 %: a mean over 64,000 bags (0.06 %); the location is known but for 1e-4 of them",
             key="limit",
         ),
         stated(
@@ -96,12 +97,12 @@ def check(context: Context) -> Evidence:
                 ratio = seen.mean[i, -1] * n / limit.value
                 what = f"regret over the limit, s = {s:.3g}, n = {n // DIM} d, {PASSES[-1]} passes"
                 comparisons.append(
-                    Comparison(
+                    worst(
                         what,
-                        float(excess_factor(n)),
+                        excess_factor(n),
                         ratio,
                         TOLERANCE,
-                        why="10 % of the limit, the statement's own; its standard error is about 1 %: 7 of them",
+                        "10 % of the limit, the statement's own; its standard error is about 1 %: 7 of them",
                         key=f"{name}-{n // DIM}",
                     )
                 )
@@ -253,7 +254,9 @@ def _figure(limits: list, minimal: list, found: list[Measured]) -> Figure:
         ),
     )
     text = ("number of bags n", "regret over the limit")
-    panels = (
+
+    return figure(
+        f"Finite samples: EM against the Cramér-Rao limit, d = {DIM}, L = {LENGTH}",
         Panel(
             f"what a pass gains, s = {SIGNALS[-1]:.3g}",
             *text,
@@ -261,11 +264,6 @@ def _figure(limits: list, minimal: list, found: list[Measured]) -> Figure:
             log_y=True,
         ),
         Panel("ten passes", *text, (one, *lines, *near)),
-    )
-    return Figure(
-        f"Finite samples: EM against the Cramér-Rao limit, d = {DIM}, L = {LENGTH}",
-        panels,
-        columns=2,
     )
 
 

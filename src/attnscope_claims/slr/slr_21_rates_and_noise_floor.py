@@ -41,7 +41,7 @@ from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk, risk_gradient
-from attnscope_claims.drawing import panel
+from attnscope_claims.drawing import figure, panel
 from attnscope_claims.noise_floor import Floor, gradient_noise, noise_floor, plane_hessian
 from attnscope_claims.sphere_errors import spread_slope
 
@@ -141,7 +141,7 @@ def check(context: Context) -> Evidence:
         f"Steps above {2 / fast[2][0]:.2f} (2 tokens) and {2 / fast[100][0]:.4f} (100) leave the "
         "oracle; the slowest eigenvalue is the same at every length."
     )
-    figure = _figure(rates, fast, by_noise, by_batch)
+    figure = _figure(fast, by_noise)
     return Evidence(comparisons, figure, notes)
 
 
@@ -185,7 +185,7 @@ def _rate_comparisons(
             predicted,
             measured,
             SLOPE_TOLERANCE * predicted + drift,
-            why=why,
+            why,
             key="slowest",
         ),
         worst(
@@ -193,7 +193,7 @@ def _rate_comparisons(
             1.0,
             [middle[a] / middle[b] for a, b in ends],
             [2 * SLOPE_TOLERANCE + spread[a] + spread[b] for a, b in ends],
-            why=f"{why}, of both",
+            f"{why}, of both",
             key="length",
         ),
         Series(
@@ -306,7 +306,7 @@ def _floors(
         1.0,
         [m.ratio for m in found.values()],
         [Z * m.ratio_error for m in found.values()],
-        why="5 standard errors (6e-7 of the seeds an entry); extrapolated in the step, so O(angle^4) "
+        "5 standard errors (6e-7 of the seeds an entry); extrapolated in the step, so O(angle^4) "
         "is left: .002 or less, not proved",
         key=key,
     )
@@ -338,17 +338,9 @@ def _gradient_noise(context: Context) -> Comparison:
 
 
 def _figure(
-    rates: dict[tuple[int, float], tuple[float, np.ndarray, np.ndarray]],
     fast: dict[int, tuple[float, float]],
     by_noise: dict[float, Measured],
-    by_batch: dict[int, Measured],
 ) -> Figure:
-    slow: list[Line | Points] = [
-        Line(LENGTHS, [rates[(n, g)][0] for n in LENGTHS], f"gamma^2 = {g:g}, Hessian", 2 + i)
-        for i, g in enumerate(GAMMAS2)
-    ]
-    where = [n for n, _ in rates]
-    slow.append(Points(where, [np.median(m) for _, m, _ in rates.values()], "trained", 1))
     lengths = np.unique(np.geomspace(LENGTHS[0], LENGTHS[-1], 30).round())
     steps = [2 / _largest_eigenvalue(SingleLocation(DIM, int(n))) for n in lengths]
     stable = (
@@ -357,10 +349,9 @@ def _figure(
     )
     noises = np.linspace(NOISES[0], NOISES[-1], 30)
     floors = [noise_floor(_task(x), LAM, BATCH, ALPHA).excess for x in noises]
-    batches = np.geomspace(BATCHES[0], BATCHES[-1], 30)
-    by = [noise_floor(_task(NOISE), LAM, float(b), ALPHA).excess for b in batches]
-    panels = (
-        panel("slowest eigenvalue", "tokens", "eigenvalue", *slow, log="x"),
+
+    return figure(
+        f"Rates and noise floor at the oracle (d = {DIM}, temperature {LAM:g}; bars: 95 %)",
         panel("largest stable step", "tokens", "step size", *stable, log="xy"),
         panel(
             f"noise floor, batches of {BATCH}",
@@ -369,19 +360,6 @@ def _figure(
             Line(noises**2, floors, "predicted", 0),
             _points(np.array(NOISES) ** 2, by_noise),
         ),
-        panel(
-            f"noise floor, label noise {NOISE:g}",
-            "batch size",
-            "excess risk over the oracle's",
-            Line(batches, by, "predicted", 0),
-            _points(np.array(BATCHES), by_batch),
-            log="xy",
-        ),
-    )
-    return Figure(
-        f"Rates and noise floor at the oracle (d = {DIM}, temperature {LAM:g}; bars: 95 %)",
-        panels,
-        columns=2,
     )
 
 

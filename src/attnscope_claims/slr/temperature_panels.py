@@ -19,7 +19,7 @@ from attnscope.theory.risk import risk
 from attnscope_claims.drawing import level, panel
 from attnscope_claims.slr.temperature_routes import critical_law
 
-__all__ = ["best_panel", "by_dimension", "by_temperature", "critical_panel", "excess"]
+__all__ = ["by_dimension", "by_temperature", "critical_panel", "excess"]
 
 Sizes = tuple[tuple[int, int], ...]  # (d, L)
 
@@ -68,30 +68,6 @@ def by_dimension(sigma: Series, bayes: Series) -> Panel:
         *bayes.marks("Bayes", 3, (dims, [float(t.bayes_risk().excess) for t in tasks])),
         log="y",
         y_range=(1e-21, 10),
-    )
-
-
-def best_panel(sizes: Sizes, found: np.ndarray) -> Panel:
-    """Best inverse temperatures of erf; `found` at `sizes`, by a search over values."""
-    wide = np.geomspace(10, 1e6, 24)
-
-    def by_length(L: int) -> list[float]:
-        return [optimal_temperature(SingleLocation(int(d), L), Erf)[0] for d in wide]
-
-    pick = lambda L: [i for i, size in enumerate(sizes) if size[1] == L]
-    return panel(
-        "best temperature of erf (points: search over values)",
-        "dimension d",
-        "temperature",
-        *(
-            mark
-            for L, color in ((10, 4), (100, 5))
-            for mark in (
-                Line(wide, by_length(L), f"L = {L}", color),
-                Points([sizes[i][0] for i in pick(L)], found[pick(L)], f"L = {L}", color),
-            )
-        ),
-        log="xy",
     )
 
 

@@ -12,7 +12,6 @@ KEEP = (
     "_bayes_on_vectors",
     "by_temperature",
     "by_dimension",
-    "best_panel",
     "_log_regret",
 )
 
