@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,10 @@ def test_nothing_is_overwritten(tmp_path, there):
 
 def test_wrong_words_get_one_sentence(tmp_path):
     for words, said in (
-        (("thing", "A"), "KIND of attnscope new must be one of task, predictor, claim"),
+        (
+            ("thing", "A"),
+            "KIND of attnscope new must be one of task, predictor, claim, plugin",
+        ),
         (("task", "a b"), "NAME of attnscope new must be letters and digits"),
         (("task", "2d"), "NAME of attnscope new must be letters and digits"),
         (("task", "json"), "got json, which Python has already; try my-json"),
@@ -101,3 +105,41 @@ def test_wrong_words_get_one_sentence(tmp_path):
         with pytest.raises(AttnscopeError, match=said):
             new(*(words if "--out" in words else (*words, "--out", tmp_path)))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_plugin_is_a_folder_that_pip_installs(tmp_path):
+    written = json.loads(new("plugin", "MyPlugin2", "--out", tmp_path, "--json").stdout)[
+        "written"
+    ]
+    folder = tmp_path / "my-plugin2"
+    assert sorted(Path(x) for x in written) == sorted(
+        x for x in folder.rglob("*") if x.is_file()
+    )
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    assert project["name"] == "my-plugin2"
+    assert {group: len(points) for group, points in project["entry-points"].items()} == {
+        f"attnscope.{word}": 1 for word in ("tasks", "predictors", "claims", "papers")
+    }
+    lines = 0
+    for file in folder.rglob("*.py"):
+        compile(file.read_text(), file.name, "exec")
+        lines += sum(bool(line.strip()) for line in file.read_text().splitlines())
+    assert lines <= 110
+    assert len((folder / "README.md").read_text().splitlines()) <= 12
+    assert (folder / "src/my_plugin2/claims/myplugin2_01_first_claim.py").is_file()
+    texts = "".join(file.read_text() for file in folder.rglob("*") if file.is_file())
+    assert "$" not in texts and "@file" not in texts
+
+
+def test_the_task_of_a_plugin_is_that_of_a_single_file(tmp_path):
+    new("plugin", "two-words", "--out", tmp_path)
+    new("task", "TwoWordsTask", "--out", tmp_path)
+    alone = (tmp_path / "two_words_task.py").read_text()
+    assert alone.startswith((tmp_path / "two-words/src/two_words/tasks.py").read_text())
+
+
+def test_a_plugin_is_not_written_over_a_folder(tmp_path):
+    (tmp_path / "my-plugin").mkdir()
+    with pytest.raises(AttnscopeError, match="got my-plugin, which is"):
+        new("plugin", "my_plugin", "--out", tmp_path)
+    assert not list((tmp_path / "my-plugin").iterdir())

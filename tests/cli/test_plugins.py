@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from helpers.papers import install
+from helpers.papers import install, write_metadata
 from typer.testing import CliRunner
 
 import attnscope as at
@@ -105,11 +105,7 @@ def test_a_broken_word_that_is_asked_for_is_one_sentence(pack):
 
 def test_an_id_is_taken_once(pack, tmp_path, monkeypatch):
     other = tmp_path / "other"
-    info = other / "twin-1.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: twin\nVersion: 1\n")
-    points = "[attnscope.claims]\nx = sign_pack.claims:CLAIM\n"
-    (info / "entry_points.txt").write_text(points)
+    write_metadata(other, "twin", "1", "[attnscope.claims]\nx = sign_pack.claims:CLAIM\n")
     monkeypatch.setattr(sys, "path", [*sys.path, str(other)])
     found = listed_claims()
     assert len(found.claims) == len(own_claims()) + 1

@@ -36,6 +36,7 @@ SKELETONS = {
     "train": (*SMALL, "--steps", "20", "--runs", "2"),
     "tasks": (),
     "new": ("task", "MyTask", "--out", "{out}"),
+    "check-plugin": (),
     "fit": (
         "{data}", "--out", "{out}/m.npz", "--loss", "mixture", "--alpha", "inf,1",
         "--n-starts", "1", "--gate", "linear",

@@ -76,8 +76,15 @@ def install(folder: Path) -> Path:
     (package / "predictors.py").write_text(PREDICTOR)
     (package / "claims.py").write_text(CLAIM)
     (package / "broken.py").write_text("raise RuntimeError('out of\\norder')\n")
-    info = folder / "sign_pack-0.3.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sign-pack\nVersion: 0.3\n")
-    (info / "entry_points.txt").write_text(POINTS)
+    write_metadata(folder, "sign-pack", "0.3", POINTS)
     return folder
+
+
+def write_metadata(folder: Path, name: str, version: str, points: str) -> None:
+    """What pip writes beside a package, as far as entry points are concerned."""
+    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    )
+    (info / "entry_points.txt").write_text(points)

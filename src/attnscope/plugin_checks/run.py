@@ -64,6 +64,7 @@ def check_plugin(
     points = [point for known in chosen for point in _points_of(known)]
     with progress_bar(len(points), "checking", disable=not progress) as bar:
         for i, point in enumerate(points):
+            bar.show(point.name, i)
             for record in _records(point, settings, taken_commands):
                 bar.show(f"{record.name}: {record.checked}", i)
                 found.append(record)

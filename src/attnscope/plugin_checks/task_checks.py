@@ -33,7 +33,8 @@ from attnscope.plugin_checks.settings import random_settings, small_setting
 from attnscope.plugins import PLAIN_WORD, EntryPoint
 from attnscope.predictors.attention import Erf, Softmax
 from attnscope.registry import PREDICTORS, TASKS, Entry
-from attnscope.tasks.base import sampler_of
+from attnscope.tasks.base import has_classes, sampler_of
+from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.plugin_entries import add_plugin, hyphenated
 from attnscope.theory.risk import risk
 
@@ -158,9 +159,10 @@ def _training(entry: Entry) -> float:
 
 
 def _step_size(task: Any, k: np.ndarray, v: np.ndarray) -> float:
-    from attnscope.theory.overlaps import Overlaps
-
-    return LARGEST_STEP / max(1.0, float(risk(task, HEADS[0], Overlaps.of(task, k, v)).value))
+    if has_classes(task):
+        return LARGEST_STEP
+    size = float(risk(task, HEADS[0], Overlaps.of(task, k, v)).value)
+    return LARGEST_STEP / max(1.0, size)
 
 
 def _last_overlaps(run: Any) -> np.ndarray:
