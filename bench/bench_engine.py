@@ -29,7 +29,7 @@ from attnscope.dynamics.engines.sgd_erf import seed_generators, sgd_steps
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
 from attnscope.dynamics.train import train
 from attnscope.numerics.border.x64 import x64
-from attnscope.numerics.compiled.fast_erf import FLAGS
+from attnscope.numerics.compiled.fast_erf import FUSED_FLAGS
 from attnscope.numerics.compiled.run_tiles import LANES, to_tiles
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
@@ -175,7 +175,7 @@ def gate_sgd(k, v, numbers, setting, paths=2000):
     )
 
 
-@njit(**FLAGS)
+@njit(**FUSED_FLAGS)
 def transcendentals_alone(tile, rows, steps, lanes):
     """The four transcendental values of a step, nothing else, by the functions of the engine."""
     x = np.empty((11, LANES))
@@ -183,7 +183,7 @@ def transcendentals_alone(tile, rows, steps, lanes):
         x[0, i] = tile[0, i]
     for t in range(steps):
         # two temperatures in turn: nothing to hoist
-        population_erf._transcendentals(x, rows[t % 2], lanes)
+        population_erf._write_exp_and_erf(x, rows[t % 2], lanes)
     return x[9, 0]
 
 
@@ -205,8 +205,8 @@ def population_rows():
 
     tile = to_tiles(start)[:1]
     steps = 2000
-    rows = population_erf._constants(np.array([0.1, 0.1001]), 4e-3, *law[:3])
-    step = lambda: population_erf._advance(tile.copy(), rows[:1], steps, LANES)
+    rows = population_erf._constant_rows(np.array([0.1, 0.1001]), 4e-3, *law[:3])
+    step = lambda: population_erf._advance_tiles(tile.copy(), rows[:1], steps, LANES)
     alone = lambda: transcendentals_alone(tile[0], rows, steps, LANES)
     ratio_row(
         "a step over its four transcendentals, one thread", step, alone, steps * LANES, 2.5

@@ -105,7 +105,7 @@ def _measured(
     then of the same states' lines run by the library alone.
     """
     from attnscope_explorer import python_lines as code
-    from attnscope_explorer.compute import RENDER
+    from attnscope_explorer.compute import VIEW_FUNCTIONS
     from attnscope_explorer.state import from_query
 
     browser.get(address + path)
@@ -122,7 +122,7 @@ def _measured(
         page.append(browser.execute_async_script(PROBE, slider))
         time.sleep(REST)
         query = browser.execute_script("return location.search")
-        lines = RENDER[path[1:].split("?")[0]](
+        lines = VIEW_FUNCTIONS[path[1:].split("?")[0]](
             from_query(path[1:].split("?")[0], query)[0]
         ).code
         start = time.perf_counter()

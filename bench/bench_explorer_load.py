@@ -22,7 +22,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from attnscope_explorer.callbacks import LATER
+from attnscope_explorer.callbacks import STILL_COMPUTING
 from attnscope_explorer.knobs import DEFAULTS, VIEWS
 from attnscope_explorer.state import plain
 
@@ -74,7 +74,7 @@ def asked(address: str, data: bytes, again: bool = True) -> tuple[float, str]:
         request = urllib.request.Request(f"{address}/_dash-update-component", data, head)
         with urllib.request.urlopen(request, timeout=120) as reply:
             found = json.load(reply)["response"]
-        if not again or found.get("note", {}).get("children") != LATER:
+        if not again or found.get("note", {}).get("children") != STILL_COMPUTING:
             return time.perf_counter() - start, found["message"]["children"]
 
 

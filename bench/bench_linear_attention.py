@@ -40,9 +40,9 @@ def main() -> None:
     assert fit.identified
     assert abs(fit.optimum.value / (least[1][0] / CONTEXTS) - 1) < SAME
     for other in (plain, least[0]):
-        assert np.linalg.norm(fit._solution.balanced - other / fit._solution.output) < SAME * (
-            np.linalg.norm(other)
-        )
+        assert np.linalg.norm(
+            fit._solution.balanced - other / fit._solution.output
+        ) < SAME * (np.linalg.norm(other))
     print(
         f"\nlinear attention, n = {CONTEXTS}, D = {D}, {X.shape[1]} features\n"
         f"{'what':<52}{'ours':>12}{'LAPACK':>12}{'ratio':>9}{'bar':>8}  ok"

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 # options with a value that say where and in how many processes, not what is computed
-HERE = ("--record", "--json", "--store", "--workers")
+HERE = ("--record", "--json", "--store", "--workers", "--folder")
 
 
 def record(path: str, values: dict[str, float]) -> None:

@@ -101,9 +101,9 @@ def test_risk_of_every_pair_equals_that_of_vectors(word, family):
     predictor = registry.PREDICTORS[family].make({"temperature": 0.5})
     found = at.risk(task, predictor, SOMEWHERE, samples=20_000)
     gram = head_gram(SOMEWHERE, task.teacher_gram)
-    from attnscope.dynamics.engines.realised import realised
+    from attnscope.dynamics.engines.vectors_from_gram import vectors_from_gram
 
-    k, v = realised(gram, task.teachers, np.random.default_rng(1), "a test")
+    k, v = vectors_from_gram(gram, task.teachers, np.random.default_rng(1), "a test")
     batch = task.sample(20_000, seed=7)
     tokens, label, mask = standardised(task, batch)
     unit = task.projections(2, gram, np.random.default_rng(0)).unit

@@ -17,7 +17,7 @@ from attnscope.claims.claim import Comparison, Context
 from attnscope.claims.verdict import run_claim
 from attnscope.claims.verdict_table import Verdicts
 from attnscope.figures.figure import Figure, Line, Panel
-from attnscope.html_tables import Sentences, Shown, card, table
+from attnscope.html_tables import NotebookList, Sentences, card, table
 from attnscope.theory.optima.landscape import StationaryPoints
 from attnscope.theory.reference_risks import task_risks
 
@@ -125,7 +125,9 @@ def test_an_estimate_has_the_digits_of_its_repr(everything):
 def test_tables_have_the_numbers_of_their_lists(everything):
     for rows in (everything[2], everything[3].rows):
         cells = Read(
-            rows._repr_html_() if isinstance(rows, Shown) else everything[3]._repr_html_()
+            rows._repr_html_()
+            if isinstance(rows, NotebookList)
+            else everything[3]._repr_html_()
         )
         for row in rows:
             assert row.name in cells.words and f"{row.risk.value:.5g}" in cells.words

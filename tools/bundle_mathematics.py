@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 
 from mathml import mended  # noqa: E402
 
-from attnscope.claims.pages import PAGES  # noqa: E402
+from attnscope_claims.pages import PAGES  # noqa: E402
 
 FOLDER = ROOT / "src" / "attnscope" / "report" / "mathematics"
 DOWN = 2  # levels that headings move down: the report's section comes above

@@ -19,13 +19,17 @@ kept: dict[str, np.ndarray] = {}
 
 def keep(name: str, states: list[np.ndarray]) -> None:
     """Every token below the other, (layers, tokens, coordinates), and how many each text has."""
-    rows = np.concatenate([state[:, :, :: stored.COORDINATE_STRIDE] for state in states], axis=1)
+    rows = np.concatenate(
+        [state[:, :, :: stored.COORDINATE_STRIDE] for state in states], axis=1
+    )
     kept[f"{name}/codes"], kept[f"{name}/step"] = stored.encode_states(rows)
     kept[f"{name}/lengths"] = np.array([state.shape[1] for state in states])
 
 
 for split in SPLITS:
-    sentences = draw_sentences(stored.STORED_SENTENCE_COUNTS[split], split, stored.STORED_SEED)
+    sentences = draw_sentences(
+        stored.STORED_SENTENCE_COUNTS[split], split, stored.STORED_SEED
+    )
     found = token_states(sentences.texts, stored.SENTENCE_LAYERS)
     keep(split, found.states)
     kept[f"{split}/words"] = np.array([w for words in found.words for w in words])

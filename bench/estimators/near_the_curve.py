@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attnscope.claims.samples.samples_08_estimator_near import BARS, curve, risks
+from attnscope_claims.samples.samples_08_estimator_near import BARS, curve, risks
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from record import record

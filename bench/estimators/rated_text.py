@@ -1,7 +1,7 @@
 """Numbers that people gave: ratings of tweets, from the states of their word pieces.
 
     python bench/estimators/rated_text.py [--name tweets] [--folder .] [--seeds 5] [--first 0] [--layers static 3]
-        [--models mean-pool boosting]
+        [--models mean-pool boosting] [--record docs/recorded/rated_text.json]
 
 450 texts to fit, 1,000 others to test, drawn by the seed; against gated attention (its grid, on
 the same texts), ridge on the mean token and boosting on pooled tokens. R2 on the test texts, its
@@ -25,9 +25,10 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 import jobs
 from cases import Split
+from record import record
 
 from attnscope.corpora.rated_text import RATED_NAMES, load_rated_text
 
@@ -56,21 +57,42 @@ def measured(part: Split, seed: int, models: tuple[str, ...]) -> dict[str, dict[
     return out
 
 
+def gain_of(seeds: list[dict]) -> tuple[float, float]:
+    """R2 of ours less that of gated attention: mean over seeds and its standard error."""
+    gain = np.array([found["ours"]["R2"] - found["ABMIL"]["R2"] for found in seeds])
+    error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.nan
+    return float(gain.mean()), float(error)
+
+
+def to_record(layer: int | str, seeds: list[dict]) -> dict[str, float]:
+    """What the documentation states of one layer; timings are not kept."""
+    kept = {
+        f"{layer} | {model} | R2": float(np.mean([found[model]["R2"] for found in seeds]))
+        for model in seeds[0]
+    }
+    gain, error = gain_of(seeds)
+    covered = float(np.mean([found["ours"]["coverage"] for found in seeds]))
+    return kept | {
+        f"{layer} | ours | coverage": covered,
+        f"{layer} | gain": gain,
+        f"{layer} | gain | standard error": error,
+    }
+
+
 def table(layer: int | str, seeds: list[dict]) -> list[str]:
     """Lines for one layer."""
     mean = lambda model, what: float(np.mean([found[model][what] for found in seeds]))
     lines = [f"layer {layer}, {len(seeds)} seeds: mean R2, seconds of a fit"]
     for model in seeds[0]:
         lines.append(f"  {model:10} {mean(model, 'R2'):6.3f} {mean(model, 'seconds'):8.2f}")
-    gain = np.array([found["ours"]["R2"] - found["ABMIL"]["R2"] for found in seeds])
-    error = float(gain.std(ddof=1) / np.sqrt(len(gain))) if len(gain) > 1 else np.nan
+    gain, error = gain_of(seeds)
     ours = mean("ours", "seconds")
     peer = mean("ABMIL", "seconds")
-    lines.append(f"  ours less ABMIL: R2 {gain.mean():+.3f} (standard error {error:.3f})")
+    lines.append(f"  ours less ABMIL: R2 {gain:+.3f} (standard error {error:.3f})")
     if mean("ABMIL", "R2") <= 0:
         return [*lines, "  not judged: gated attention is no better than the mean rating"]
     said = {True: "yes", False: "NO"}
-    lines.append(f"  R2 >= gated attention's - 2 SE: {said[bool(gain.mean() >= -2 * error)]}")
+    lines.append(f"  R2 >= gated attention's - 2 SE: {said[gain >= -2 * error]}")
     once = mean("ABMIL", "one training")
     lines.append(
         f"  seconds <= its: {said[ours <= peer]} ({ours / peer:.2f} of its grid, "
@@ -92,7 +114,9 @@ def main() -> None:
     )
     parser.add_argument("--layers", nargs="*", default=["static", "3"])
     parser.add_argument("--models", nargs="*", default=OTHERS, help="beside ours and ABMIL")
+    parser.add_argument("--record", help="write what the documentation states there")
     options = parser.parse_args()
+    kept: dict[str, float] = {}
     models = (*JUDGED, *options.models)
     for word in options.layers:
         layer = int(word) if word.isdigit() else word
@@ -103,6 +127,9 @@ def main() -> None:
             shown = {model: round(found[-1][model]["R2"], 3) for model in models}
             print(f"layer {layer}, seed {seed}: {shown}", file=sys.stderr, flush=True)
         print("\n".join(table(layer, found)), flush=True)
+        kept |= to_record(layer, found)
+        if options.record:
+            record(options.record, kept)
 
 
 if __name__ == "__main__":

@@ -38,11 +38,14 @@ __all__ = [
 
 Refusal = Callable[[OSError], AttnscopeError]
 
-FULL = (errno.ENOSPC, errno.EDQUOT)  # no space left, on the disk or in the user's share of it
+DISK_FULL_ERRORS = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+)  # no space left, on the disk or in the user's share of it
 # Characters of the target's name in the temporary's: enough to recognise it; 4 bytes each, with the
 # dots and 32 hex digits, stay below the 255 bytes that file systems allow.
-NAME = 40
-FORMULA = "=+-@\t\r"  # beginnings that spreadsheets compute, or skip to find one
+NAME_LETTERS = 40
+FORMULA_STARTS = "=+-@\t\r"  # beginnings that spreadsheets compute, or skip to find one
 # Temporaries that are being written, for a process that must end at once
 _UNDER_WAY: set[Path] = set()
 
@@ -71,8 +74,8 @@ def whole_file(
     """
     check_place(path, of, what, refusal)
     target = Path(os.path.realpath(path))
-    with _told(refusal or partial(_sentence, path=path, of=of, what=what)):
-        mode = _mode(target)
+    with _disk_errors_as(refusal or partial(_write_refusal, path=path, of=of, what=what)):
+        mode = _file_mode(target)
         if mode is not None and not stat.S_ISREG(mode):
             yield target
             return
@@ -107,13 +110,13 @@ def check_place(
         raise bad(
             what, of, "the name of a file", repr(path) if isinstance(path, str) else path
         )
-    with _told(refusal or partial(_sentence, path=path, of=of, what=what)):
+    with _disk_errors_as(refusal or partial(_write_refusal, path=path, of=of, what=what)):
         target = Path(os.path.realpath(path))
         if refusal is None and not target.parent.is_dir():
             raise bad(
                 what, of, "in a folder that exists", str(path), "making the folder first"
             )
-        mode = _mode(target)
+        mode = _file_mode(target)
         if mode is not None and stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if mode is not None and not os.access(target, os.W_OK):  # os.replace would not mind
@@ -129,7 +132,7 @@ def check_file(path: str | os.PathLike[str], of: str, what: str) -> None:
 
 def writable_folder(folder: Path, refusal: Refusal) -> None:
     """Make the folder if need be, and find out by writing that it can be written."""
-    with _told(refusal):
+    with _disk_errors_as(refusal):
         folder.mkdir(parents=True, exist_ok=True)
         probe = temporary(folder / "probe")
         try:
@@ -157,7 +160,7 @@ def write_csv(frame: Any, part: Path, **how: Any) -> None:
 
 
 def _no_formula(cell: Any) -> Any:
-    if not isinstance(cell, str) or cell[:1] not in FORMULA or not cell:
+    if not isinstance(cell, str) or cell[:1] not in FORMULA_STARTS or not cell:
         return cell
     try:
         float(cell)  # a number as text computes nothing
@@ -168,12 +171,12 @@ def _no_formula(cell: Any) -> Any:
 
 def temporary(path: Path, ending: str = ".tmp") -> Path:
     """A hidden name in the same folder that nobody else has."""
-    return path.with_name(f".{path.name[:NAME]}.{uuid.uuid4().hex}{ending}")
+    return path.with_name(f".{path.name[:NAME_LETTERS]}.{uuid.uuid4().hex}{ending}")
 
 
 def is_full(error: OSError) -> bool:
     """Whether it is the space that lacks."""
-    return error.errno in FULL
+    return error.errno in DISK_FULL_ERRORS
 
 
 def reason(error: OSError) -> str:
@@ -182,14 +185,14 @@ def reason(error: OSError) -> str:
 
 
 @contextmanager
-def _told(refusal: Refusal) -> Iterator[None]:
+def _disk_errors_as(refusal: Refusal) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise refusal(error) from None
 
 
-def _sentence(
+def _write_refusal(
     error: OSError, path: str | os.PathLike[str], of: str, what: str
 ) -> AttnscopeError:
     got = f"{path} ({reason(error)})"
@@ -202,7 +205,7 @@ def _sentence(
     return bad(what, of, "a file that can be written", got, f"another path: {kept}")
 
 
-def _mode(target: Path) -> int | None:
+def _file_mode(target: Path) -> int | None:
     """Kind and permissions of what stands at the target, None if nothing does."""
     try:
         return target.stat().st_mode

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Generic, SupportsIndex, TypeVar, cast, overload
 
-__all__ = ["Sentences", "Shown", "card", "paragraph", "sentences", "table"]
+__all__ = ["NotebookList", "Sentences", "card", "paragraph", "sentences", "table"]
 
 T = TypeVar("T")
 
-RULE = "1px solid color-mix(in srgb, currentColor 22%, transparent)"
+RULE_STYLE = "1px solid color-mix(in srgb, currentColor 22%, transparent)"
 STYLE = (
     ".attnscope-card{color:inherit;max-width:60em;line-height:1.45}"
     ".attnscope-card .part{overflow-x:auto;max-width:100%}"
@@ -24,7 +24,7 @@ STYLE = (
     ".attnscope-card caption{caption-side:top;text-align:left;font-weight:600;padding:.2em 0;"
     "color:inherit}"
     ".attnscope-card th,.attnscope-card td{padding:.15em .9em .15em 0;text-align:left;"
-    f"vertical-align:top;background:none;color:inherit;border:0;border-bottom:{RULE}}}"
+    f"vertical-align:top;background:none;color:inherit;border:0;border-bottom:{RULE_STYLE}}}"
     ".attnscope-card th{font-weight:600}.attnscope-card tbody th{font-weight:400}"
     ".attnscope-card .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
     ".attnscope-card p,.attnscope-card ul{margin:.3em 0}"
@@ -93,14 +93,14 @@ def sentences(texts: Iterable[str]) -> str:
     return f"<ul>{items}</ul>" if items else ""
 
 
-class Shown(list[T], Generic[T]):
+class NotebookList(list[T], Generic[T]):
     """A list in every respect, whose slices show themselves in a notebook as it does."""
 
     @overload
     def __getitem__(self, i: SupportsIndex) -> T: ...
     @overload
-    def __getitem__(self, i: slice) -> Shown[T]: ...
-    def __getitem__(self, i: SupportsIndex | slice) -> T | Shown[T]:
+    def __getitem__(self, i: slice) -> NotebookList[T]: ...
+    def __getitem__(self, i: SupportsIndex | slice) -> T | NotebookList[T]:
         found = super().__getitem__(i)
         return type(self)(cast(Any, found)) if isinstance(i, slice) else cast(T, found)
 
@@ -108,7 +108,7 @@ class Shown(list[T], Generic[T]):
         raise NotImplementedError
 
 
-class Sentences(Shown[str]):
+class Sentences(NotebookList[str]):
     """Sentences: a list of text, an item each in a notebook.
 
     >>> Sentences(["One.", "Two & three."])._repr_html_().count("<li>")

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from attnscope.registry_entry import Argument, Entry
 from attnscope.errors import AttnscopeError, bad
+from attnscope.registry_entry import Argument, Entry
 
 __all__ = [
     "PREDICTORS",
@@ -43,17 +43,24 @@ SIGNAL = Argument("signal", "Length of the mean", None, 0, 1e50)
 SEED = Argument("seed", "Seed of the directions", 0, 0, 2**63 - 1, whole=True)
 TEMPERATURE = Argument("temperature", "Temperature", 0.1, 0, 1e50, log=True)
 LOCATION = (DIM, LENGTH, GAMMA2, NOISE, SIGNAL, SEED)
-FLAT = "attnscope.tasks.flat"
-ATTENTION = "attnscope.predictors.attention"
+FLAT_MODULE = "attnscope.tasks.flat"
+ATTENTION_MODULE = "attnscope.predictors.attention"
 
 PREDICTORS: dict[str, Entry] = {
     entry.word: entry
     for entry in (
-        Entry("erf", f"{ATTENTION}:Erf", "erf", (TEMPERATURE,), "closed", 0),
-        Entry("softmax", f"{ATTENTION}:Softmax", "softmax", (TEMPERATURE,), "quadrature", 1),
+        Entry("erf", f"{ATTENTION_MODULE}:Erf", "erf", (TEMPERATURE,), "closed", 0),
+        Entry(
+            "softmax",
+            f"{ATTENTION_MODULE}:Softmax",
+            "softmax",
+            (TEMPERATURE,),
+            "quadrature",
+            1,
+        ),
         Entry(
             "linear",
-            f"{ATTENTION}:LinearAttention",
+            f"{ATTENTION_MODULE}:LinearAttention",
             "linear",
             (TEMPERATURE, Argument("offset", "Offset", 0.0)),
             "closed",
@@ -61,7 +68,7 @@ PREDICTORS: dict[str, Entry] = {
         ),
         Entry(
             "softmax-one",
-            f"{ATTENTION}:SoftmaxOne",
+            f"{ATTENTION_MODULE}:SoftmaxOne",
             "softmax with a sink",
             (TEMPERATURE,),
             "quadrature",
@@ -69,7 +76,7 @@ PREDICTORS: dict[str, Entry] = {
         ),
         Entry(
             "softplus",
-            f"{ATTENTION}:SoftplusAttention",
+            f"{ATTENTION_MODULE}:SoftplusAttention",
             "softplus",
             (TEMPERATURE,),
             "quadrature",
@@ -86,7 +93,7 @@ TASKS: dict[str, Entry] = {
             "attnscope.tasks.planted.single_location:SingleLocation",
             "one token decides",
             LOCATION,
-            build=f"{FLAT}:single_location",
+            build=f"{FLAT_MODULE}:single_location",
         ),
         Entry(
             "grid-location",
@@ -101,7 +108,7 @@ TASKS: dict[str, Entry] = {
                 SIGNAL,
                 SEED,
             ),
-            build=f"{FLAT}:grid_location",
+            build=f"{FLAT_MODULE}:grid_location",
         ),
         Entry(
             "multi-location",
@@ -120,7 +127,7 @@ TASKS: dict[str, Entry] = {
                 SEED,
             ),
             "sampled",
-            build=f"{FLAT}:multi_location",
+            build=f"{FLAT_MODULE}:multi_location",
         ),
         Entry(
             "max-location",
@@ -141,7 +148,7 @@ TASKS: dict[str, Entry] = {
                 SIGNAL,
                 SEED,
             ),
-            build=f"{FLAT}:random_length",
+            build=f"{FLAT_MODULE}:random_length",
         ),
         Entry(
             "correlated-background",
@@ -159,7 +166,7 @@ TASKS: dict[str, Entry] = {
                 SIGNAL,
                 SEED,
             ),
-            build=f"{FLAT}:correlated_background",
+            build=f"{FLAT_MODULE}:correlated_background",
         ),
         Entry(
             "multi-direction",
@@ -178,7 +185,7 @@ TASKS: dict[str, Entry] = {
                 SEED,
             ),
             "sampled",
-            build=f"{FLAT}:multi_direction",
+            build=f"{FLAT_MODULE}:multi_direction",
         ),
         Entry(
             "spike-mixture",
@@ -193,7 +200,7 @@ TASKS: dict[str, Entry] = {
                 SEED,
             ),
             "sampled",
-            build=f"{FLAT}:spike_mixture",
+            build=f"{FLAT_MODULE}:spike_mixture",
         ),
         Entry(
             "sparse-tokens",
@@ -266,7 +273,7 @@ TASKS: dict[str, Entry] = {
                     many=True,
                 ),
             ),
-            build=f"{FLAT}:topics",
+            build=f"{FLAT_MODULE}:topics",
             planted=False,
         ),
         Entry(
@@ -316,7 +323,7 @@ TASKS: dict[str, Entry] = {
 
 # shipped tasks that are no word of commands, because neither heads nor contexts are what they are
 # about: what they are instead, and the functions that serve them
-ELSEWHERE = {
+SERVED_ELSEWHERE = {
     "positional-semantic": (
         "a PositionalSemantic, whose student is one vector that weighs two tokens",
         "at.positional_loss, positional_minima, positional_phases or positional_sgd in Python "
@@ -345,8 +352,8 @@ def find(word: object, table: Mapping[str, Entry], of: str, what: str) -> Entry:
     An underscore serves for a hyphen.
     """
     spelled = str(word).replace("_", "-")
-    if spelled in ELSEWHERE and spelled not in table and table is TASKS:
-        kind, sibling = ELSEWHERE[spelled]
+    if spelled in SERVED_ELSEWHERE and spelled not in table and table is TASKS:
+        kind, sibling = SERVED_ELSEWHERE[spelled]
         raise bad(what, of, "a task with heads or contexts", kind, sibling)
     if spelled not in table:
         raise bad(what, of, "one of " + ", ".join(table), str(word))

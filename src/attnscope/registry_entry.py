@@ -105,7 +105,7 @@ class Entry:
     @property
     def kind(self) -> type:
         """The class."""
-        return _loaded(self.home)
+        return _load(self.home)
 
     def flat(
         self, values: Mapping[str, object] | None = None, of: str = "the catalogue"
@@ -129,13 +129,13 @@ class Entry:
         self, values: Mapping[str, object] | None = None, of: str = "the catalogue"
     ) -> Any:
         """The object from flat arguments."""
-        function = self.kind if self.build is None else _loaded(self.build)
+        function = self.kind if self.build is None else _load(self.build)
         return function(
             **{name: x for name, x in self.flat(values, of).items() if x is not None}
         )
 
 
-def _loaded(home: Any) -> Any:
+def _load(home: Any) -> Any:
     if not isinstance(home, str):
         return home
     module, _, name = home.partition(":")

@@ -27,12 +27,12 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border.validation import seed_value
 from attnscope.optional import needs
 from attnscope.report.folder import prepare, replace
-from attnscope.report.states import short
-from attnscope.report.steps import Seen
+from attnscope.report.states import short_id
+from attnscope.report.steps import TourStep
 from attnscope.report.terminal import Display, display, summary
-from attnscope.sweeps.execute import Outcome, Where, execute
+from attnscope.sweeps.execute import CellResult, Where, execute
 
-__all__ = ["NotWritten", "exit_code", "reproduce", "seen_in_tours", "unseen"]
+__all__ = ["NotWritten", "exit_code", "reason_without_step", "reproduce", "tour_steps"]
 
 
 class NotWritten(AttnscopeError):
@@ -81,24 +81,24 @@ def exit_code(verdicts: Sequence[Verdict]) -> int:
     return 0 if all(verdict.as_expected for verdict in verdicts) else 1
 
 
-def seen_in_tours(claim_id: str) -> list[Seen]:
+def tour_steps(claim_id: str) -> list[TourStep]:
     """The steps of tours that show a claim, from the packages that have tours (plugins.py).
 
     >>> seen_in_tours("slr-13-swapped-beats-oracle")[0].tour
     'swapped-runs'
     """
-    steps = [tours.steps_of_claims().get(short(claim_id), ()) for tours in _tours()]
-    return [Seen(*step) for found in steps for step in found]
+    steps = [tours.steps_of_claims().get(short_id(claim_id), ()) for tours in _tours()]
+    return [TourStep(*step) for found in steps for step in found]
 
 
-def unseen(claim_id: str) -> str:
+def reason_without_step(claim_id: str) -> str:
     """Why no tour shows the claim, where that was said; "" elsewhere."""
-    reasons = [tours.UNSEEN.get(short(claim_id), "") for tours in _tours()]
+    reasons = [tours.CLAIMS_WITHOUT_STEP.get(short_id(claim_id), "") for tours in _tours()]
     return next(filter(None, reasons), "")
 
 
 def _tours() -> list[Any]:
-    """Modules with steps_of_claims() and UNSEEN; a plugin whose tours cannot be loaded has none."""
+    """Modules with steps_of_claims() and CLAIMS_WITHOUT_STEP; a plugin whose tours cannot be loaded has none."""
     found = []
     for point in plugins.announced(plugins.TOURS):
         with suppress(AttnscopeError):
@@ -197,7 +197,7 @@ class Run:
                 {**call, "registry": self.registry, "pictures": folder is not None},
             )
 
-    def keep(self, claim: Claim, outcome: Outcome) -> Verdict:
+    def keep(self, claim: Claim, outcome: CellResult) -> Verdict:
         if outcome.error:  # the check ended its process, or the process its life
             row = import_module(self.registry).listed_claims().claims[claim.id]
             verdict = broken_off(claim, outcome.error, outcome.seconds, row.origin)
@@ -236,7 +236,7 @@ class Run:
                 self.command(),
                 self.drawn,
                 unchecked,
-                {claim.id: seen_in_tours(claim.id) for claim in self.claims},
+                {claim.id: tour_steps(claim.id) for claim in self.claims},
                 self.site,
             )
         except AttnscopeError as error:

@@ -18,7 +18,7 @@ import numpy as np
 from attnscope.claims.claim import Comparison
 from attnscope.claims.compare import exact_count
 from attnscope.dynamics.experiments import EXPERIMENTS
-from attnscope.dynamics.train import train
+from attnscope.dynamics.train import EngineName, train
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
 from attnscope.figures.outcomes import BANDS, OUTCOMES, by_outcome, paths_by_outcome
@@ -134,7 +134,7 @@ def same_path(name: str, seed: int, steps: int) -> tuple[Comparison, Trajectory]
     """
     e = EXPERIMENTS[name]
 
-    def path(engine: str, start: str | Overlaps) -> Trajectory:
+    def path(engine: EngineName, start: str | Overlaps) -> Trajectory:
         every = max(1, steps // 20)
         return train(
             e.task(),

@@ -19,11 +19,11 @@ from dash import Dash
 
 from attnscope.errors import bad
 from attnscope_explorer.callbacks import add_callbacks
-from attnscope_explorer.compute import FITS, QUICK
-from attnscope_explorer.request_filter import guard
-from attnscope_explorer.page import layout
+from attnscope_explorer.compute import FIT_LANE, QUICK_LANE
 from attnscope_explorer.live_figure import add_figure
-from attnscope_explorer.uploads import LARGEST
+from attnscope_explorer.page import layout
+from attnscope_explorer.request_filter import guard
+from attnscope_explorer.uploads import UPLOAD_BYTES
 
 __all__ = ["create_app", "leave", "serve"]
 
@@ -40,7 +40,7 @@ def create_app(host: str = "127.0.0.1") -> Dash:
     add_callbacks(app)
     add_figure(app.server)
     # an upload in base64, and no more than that
-    app.server.config["MAX_CONTENT_LENGTH"] = 2 * LARGEST
+    app.server.config["MAX_CONTENT_LENGTH"] = 2 * UPLOAD_BYTES
     guard(app.server, host, app.csp_hashes())
     return app
 
@@ -93,7 +93,7 @@ def leave() -> None:
     """End the process if it still computes: nobody will see the result, and the interpreter's own
     end would wait for it. What is registered for the end of the process (uploads go) is run.
     """
-    if QUICK.busy() or FITS.busy():
+    if QUICK_LANE.busy() or FIT_LANE.busy():
         atexit._run_exitfuncs()
         sys.stdout.flush()
         os._exit(0)

@@ -11,13 +11,13 @@ from dash import State as Held
 
 from attnscope.errors import AttnscopeError
 from attnscope_explorer.compute import answer
-from attnscope_explorer.job_queues import BUDGET
-from attnscope_explorer.knobs import knobs, unused
-from attnscope_explorer.page import NOTHING, advice, images, page, sentence, table
-from attnscope_explorer.live_figure import keyed
-from attnscope_explorer.view_result import Shown
-from attnscope_explorer.state import VIEWS, State, carried, from_values, to_query
-from attnscope_explorer.uploads import keep
+from attnscope_explorer.job_queues import WAIT_SECONDS
+from attnscope_explorer.knobs import knobs, unused_knobs
+from attnscope_explorer.live_figure import figure_with_key
+from attnscope_explorer.page import EMPTY_FIGURE, advice, images, page, sentence, table
+from attnscope_explorer.state import VIEWS, State, carried_query, from_values, to_query
+from attnscope_explorer.uploads import keep_upload
+from attnscope_explorer.view_result import ViewResult
 
 __all__ = ["add_callbacks"]
 
@@ -33,25 +33,27 @@ PARTS: tuple[tuple[str, str], ...] = (
     ("advice", "children"),
 )
 PARTS += (("frame", "max"), ("frame", "value"), ("lived", "data"))
-LATER = "This takes longer: it goes on being computed, and the page asks again."
-_asked = count()  # a reply that differs from the last one, so that the page takes notice
+STILL_COMPUTING = "This takes longer: it goes on being computed, and the page asks again."
+_request_numbers = (
+    count()
+)  # a reply that differs from the last one, so that the page takes notice
 
 
 def add_callbacks(app: Dash) -> None:
     app.callback(
         Output("page", "children"), Input("url", "pathname"), Input("url", "search")
     )(lambda path, query: page(path or "/", query or ""))
-    _redraw(app)
-    _advance(app)
-    _files(app)
-    _client_side(app)
+    _add_redraw(app)
+    _add_advance(app)
+    _add_files(app)
+    _add_client_side(app)
 
 
-def _parts(state: State, what: Shown, fresh: bool) -> tuple[Any, ...]:
+def _parts(state: State, what: ViewResult, fresh: bool) -> tuple[Any, ...]:
     last = max(0, what.frames - 1)
     lived = {"done": what.done, "total": what.total, "fresh": fresh}
     return (
-        keyed(state, what),
+        figure_with_key(state, what),
         table(what),
         what.code,
         what.note,
@@ -64,23 +66,23 @@ def _parts(state: State, what: Shown, fresh: bool) -> tuple[Any, ...]:
     )
 
 
-def _later(fresh: bool) -> tuple[Any, ...]:
+def _waiting_parts(fresh: bool) -> tuple[Any, ...]:
     """The parts of an answer that is still being computed: a note, and the request to ask again."""
-    lived = {"done": 0, "total": 1, "fresh": fresh, "asked": next(_asked)}
-    changed = {"note": LATER, "lived": lived}
+    lived = {"done": 0, "total": 1, "fresh": fresh, "asked": next(_request_numbers)}
+    changed = {"note": STILL_COMPUTING, "lived": lived}
     return tuple(changed.get(name, no_update) for name, _ in PARTS)
 
 
-def _empty(fresh: bool) -> tuple[Any, ...]:
+def _empty_parts(fresh: bool) -> tuple[Any, ...]:
     """The parts of an answer that shows nothing: an old figure would not be that of these knobs."""
     meta = {"meta": {"panels": 0, "columns": 1, "empty": True}}
-    figure = {"data": [], "layout": NOTHING["layout"] | meta}
+    figure = {"data": [], "layout": EMPTY_FIGURE["layout"] | meta}
     lived = {"done": 0, "total": 0, "fresh": fresh}
     changed = {"figure": figure, "table": [], "lived": lived}
     return tuple(changed.get(name, "" if name != "frame" else 0) for name, _ in PARTS)
 
 
-def _redraw(app: Dash) -> None:
+def _add_redraw(app: Dash) -> None:
     @app.callback(
         *(Output(*part) for part in PARTS),
         Output("message", "children"),
@@ -94,7 +96,9 @@ def _redraw(app: Dash) -> None:
         names = [item["id"]["name"] for item in ctx.inputs_list[0]]
         rows = [item["id"]["name"] for item in ctx.outputs_list[len(PARTS) + 2]]
         state, what, words = (
-            answer(view, list(zip(names, values)), wait=BUDGET) if names else (None, None, "")
+            answer(view, list(zip(names, values)), wait=WAIT_SECONDS)
+            if names
+            else (None, None, "")
         )
         if state is None:
             hidden = _task_rows(view, names, values, rows)
@@ -108,11 +112,17 @@ def _redraw(app: Dash) -> None:
         if what is not None:
             parts = _parts(state, what, fresh=True)
         else:
-            parts = _empty(fresh=True) if words else _later(fresh=True)
+            parts = _empty_parts(fresh=True) if words else _waiting_parts(fresh=True)
         hidden = [no_update if what is None else name in what.hidden for name in rows]
         if words:
             hidden = _task_rows(view, names, values, rows)
-        return *parts, words, to_query(state), hidden, *(_link(state, name) for name in VIEWS)
+        return (
+            *parts,
+            words,
+            to_query(state),
+            hidden,
+            *(_view_link(state, name) for name in VIEWS),
+        )
 
 
 def _task_rows(view: str, names: list[str], values: list[Any], rows: list[str]) -> list[Any]:
@@ -122,7 +132,7 @@ def _task_rows(view: str, names: list[str], values: list[Any], rows: list[str]) 
     if not names:
         return [name == "upload" or no_update for name in rows]
     state, _ = from_values(view, zip(names, values))
-    away = {"upload", *unused(view, state.task)}
+    away = {"upload", *unused_knobs(view, state.task)}
     table = knobs()
     return [
         name in away if name == "upload" or table[name].argument else no_update
@@ -130,12 +140,12 @@ def _task_rows(view: str, names: list[str], values: list[Any], rows: list[str]) 
     ]
 
 
-def _link(state: State, view: str) -> str:
-    query = to_query(state) if view == state.view else carried(state, view)
+def _view_link(state: State, view: str) -> str:
+    query = to_query(state) if view == state.view else carried_query(state, view)
     return f"/{view}" + (f"?{query}" if query else "")
 
 
-def _advance(app: Dash) -> None:
+def _add_advance(app: Dash) -> None:
     @app.callback(
         *(Output(*part, allow_duplicate=True) for part in PARTS),
         Output("message", "children", allow_duplicate=True),
@@ -154,17 +164,17 @@ def _advance(app: Dash) -> None:
         same = [no_update] * len(rows)
         if not tick:
             return *(no_update,) * len(PARTS), no_update, same
-        state, what, words = answer(view, list(zip(names, values)), wait=BUDGET)
+        state, what, words = answer(view, list(zip(names, values)), wait=WAIT_SECONDS)
         if state is None:
             return *(no_update,) * len(PARTS), words, same
         if words:
-            return *_empty(fresh=False), words, same
+            return *_empty_parts(fresh=False), words, same
         if what is None:
-            return *_later(fresh=False), no_update, same
+            return *_waiting_parts(fresh=False), no_update, same
         return *_parts(state, what, fresh=False), "", [name in what.hidden for name in rows]
 
 
-def _files(app: Dash) -> None:
+def _add_files(app: Dash) -> None:
     @app.callback(
         Output("download", "data"),
         Input("csv", "n_clicks"),
@@ -175,7 +185,7 @@ def _files(app: Dash) -> None:
     def download(clicks: int | None, values: list[Any], view: str) -> Any:
         names = [item["id"]["name"] for item in ctx.states_list[0]]
         what = (
-            answer(view, list(zip(names, values)), go_on=False, wait=BUDGET)[1]
+            answer(view, list(zip(names, values)), go_on=False, wait=WAIT_SECONDS)[1]
             if clicks
             else None
         )
@@ -196,12 +206,12 @@ def _files(app: Dash) -> None:
         if not sent:
             return no_update, no_update, ""
         try:
-            return str(keep(str(sent["name"]), str(sent["contents"]))), "upload", ""
+            return str(keep_upload(str(sent["name"]), str(sent["contents"]))), "upload", ""
         except AttnscopeError as error:
             return no_update, no_update, str(error)
 
 
-def _client_side(app: Dash) -> None:
+def _add_client_side(app: Dash) -> None:
     def client(function: str, *parts: Any, initial: bool = False) -> None:
         app.clientside_callback(
             ClientsideFunction("explorer", function), *parts, prevent_initial_call=not initial

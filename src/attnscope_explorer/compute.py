@@ -11,9 +11,9 @@ from functools import lru_cache
 
 from attnscope.errors import AttnscopeError
 from attnscope_explorer.job_queues import Lane
-from attnscope_explorer.live import advanced, current, total_steps
-from attnscope_explorer.view_result import Shown
+from attnscope_explorer.live import advanced_run, current_run, total_steps
 from attnscope_explorer.state import State, from_values
+from attnscope_explorer.view_result import ViewResult
 from attnscope_explorer.views.bags import bags
 from attnscope_explorer.views.convergence import convergence
 from attnscope_explorer.views.landscape import landscape
@@ -22,9 +22,9 @@ from attnscope_explorer.views.risk import risk
 from attnscope_explorer.views.samples import samples
 from attnscope_explorer.views.training import training
 
-__all__ = ["FITS", "QUICK", "RENDER", "answer", "shown"]
+__all__ = ["FIT_LANE", "QUICK_LANE", "VIEW_FUNCTIONS", "answer", "cached_view"]
 
-RENDER: dict[str, Callable[[State], Shown]] = {
+VIEW_FUNCTIONS: dict[str, Callable[[State], ViewResult]] = {
     "landscape": landscape,
     "risk": risk,
     "training": training,
@@ -34,21 +34,21 @@ RENDER: dict[str, Callable[[State], Shown]] = {
     "bags": bags,
 }
 # Computations set aside at once: each takes memory, and cores are few
-QUICK = Lane("quick", spare=3)
-FITS = Lane("fits", spare=1)
+QUICK_LANE = Lane("quick", spare=3)
+FIT_LANE = Lane("fits", spare=1)
 
 
 @lru_cache(maxsize=16)  # some 16 MB
-def shown(state: State) -> Shown:
+def cached_view(state: State) -> ViewResult:
     """What the state's view shows; the last few are kept for downloads and for going back and
     forth.
     """
-    return RENDER[state.view](state)
+    return VIEW_FUNCTIONS[state.view](state)
 
 
 def answer(
     view: str, values: list[tuple[str, object]], go_on: bool = True, wait: float | None = None
-) -> tuple[State | None, Shown | None, str]:
+) -> tuple[State | None, ViewResult | None, str]:
     """(state, what it shows, ""), or (state, None, "") if `wait` seconds were not enough: ask
     again.
 
@@ -60,9 +60,9 @@ def answer(
     state, sentences = from_values(view, values)
     if sentences:
         return None, None, " ".join(sentences)
-    lane = FITS if view == "bags" else QUICK
+    lane = FIT_LANE if view == "bags" else QUICK_LANE
     try:
-        job = lane.ask((state, go_on), lambda: _work(state, go_on), wait)
+        job = lane.ask((state, go_on), lambda: _view_of(state, go_on), wait)
         return state, None if job is None else job.result(), ""
     except AttnscopeError as error:
         return state, None, str(error)
@@ -76,12 +76,12 @@ def answer(
         )
 
 
-def _work(state: State, go_on: bool) -> Shown:
-    return _trained(state, go_on) if state.view == "training" else shown(state)
+def _view_of(state: State, go_on: bool) -> ViewResult:
+    return _training_view(state, go_on) if state.view == "training" else cached_view(state)
 
 
-def _trained(state: State, go_on: bool) -> Shown:
-    run = current(state)
+def _training_view(state: State, go_on: bool) -> ViewResult:
+    run = current_run(state)
     if run is None or (go_on and int(run.step[-1]) < total_steps(state)):
-        run = advanced(state)
+        run = advanced_run(state)
     return training(state, run)

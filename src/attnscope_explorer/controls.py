@@ -12,18 +12,18 @@ from typing import Any
 from dash import dcc, html
 
 from attnscope_explorer.fields import Choice, Number, Numbers, plain
-from attnscope_explorer.knobs import FIELDS, GROUPS, VIEWS, unused
-from attnscope_explorer.live_figure import QUICK
+from attnscope_explorer.knobs import FIELDS, GROUPS, VIEWS, unused_knobs
+from attnscope_explorer.live_figure import LIVE_VIEWS
 from attnscope_explorer.state import State
 
 __all__ = ["controls", "position", "ticks"]
 
 # most positions of a slider: an arrow key moves a dimension by 6 %, a share by 0.5 %
-TICKS = 200
+MOST_TICKS = 200
 # seconds a slider rests before it counts as moved: a drag asks for one answer, not for fifty; longer
 # where the figure follows the drag by a request of its own (live_figure.py)
-PAUSE = 0.02
-RESTS = 0.15
+SLIDER_SECONDS = 0.02
+LIVE_SLIDER_SECONDS = 0.15
 
 
 def controls(state: State) -> list[Any]:
@@ -42,15 +42,15 @@ def controls(state: State) -> list[Any]:
 
 def _row(name: str, state: State) -> Any:
     field = FIELDS[name]
-    inside = DRAWN[type(field)](name, field, state)
+    inside = INPUTS_BY_KIND[type(field)](name, field, state)
     # the upload is set by choosing a file; it is here so that the address and the figure follow it
-    unseen = name == "upload" or name in unused(state.view, state.task)
+    unseen = name == "upload" or name in unused_knobs(state.view, state.task)
     # what assets/quick.js has to know of a slider
     said = {"data-knob": name}
     if isinstance(field, Number):
         said["data-scale"] = json.dumps(_scale(field))
-    if state.view in QUICK:
-        said["data-quick"] = f"{1000 * RESTS:g}"
+    if state.view in LIVE_VIEWS:
+        said["data-quick"] = f"{1000 * LIVE_SLIDER_SECONDS:g}"
     identity = {"type": "row", "name": name}
     return html.Div(inside, id=identity, className="knob", hidden=unseen, **said)
 
@@ -85,7 +85,7 @@ def _number(name: str, field: Number, state: State) -> list[Any]:
         max=ticks(field),
         step=1,
         value=position(getattr(state, name), field),
-        debounce=RESTS if state.view in QUICK else PAUSE,
+        debounce=LIVE_SLIDER_SECONDS if state.view in LIVE_VIEWS else SLIDER_SECONDS,
         className="range",
     )
     button = [html.Button("Next draw", id="redraw", type="button")] if name == "seed" else []
@@ -114,7 +114,7 @@ def _box(name: str, field: Number | Numbers, state: State, keys: str) -> Any:
     return html.Label([html.Span([field.label, hint]), box], className="line")
 
 
-DRAWN: dict[type, Callable[..., list[Any]]] = {
+INPUTS_BY_KIND: dict[type, Callable[..., list[Any]]] = {
     Choice: _choice,
     Number: _number,
     Numbers: _numbers,
@@ -126,7 +126,7 @@ def ticks(field: Number) -> int:
     one per value where there are few, so that every key press counts.
     """
     few = field.whole and not field.log
-    return int(min(TICKS, field.high - field.low)) if few else TICKS
+    return int(min(MOST_TICKS, field.high - field.low)) if few else MOST_TICKS
 
 
 def position(value: float | None, field: Number) -> int:

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from attnscope.registry import Argument
 from attnscope.errors import bad
+from attnscope.registry import Argument
 
 __all__ = ["Choice", "Field", "Number", "Numbers", "plain"]
 
-PAGE = "this page"
-MOST = 12  # numbers in a list: each may cost a curve of its own
+PAGE_NAME = "this page"
+MOST_LIST_NUMBERS = 12  # numbers in a list: each may cost a curve of its own
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Number:
             value = math.nan
         if not self.low <= value <= self.high or (self.whole and value != int(value)):
             hint = self.absent if default is None else plain(default)
-            raise bad(name, PAGE, must, repr(str(text)[:40]), f"{name}={hint}")
+            raise bad(name, PAGE_NAME, must, repr(str(text)[:40]), f"{name}={hint}")
         return int(value) if self.whole else value
 
 
@@ -61,7 +61,9 @@ class Choice:
 
     def parse(self, text: object, name: str, default: object = None) -> str:
         if str(text) not in self.options:
-            raise bad(name, PAGE, "one of " + ", ".join(self.options), repr(str(text)[:40]))
+            raise bad(
+                name, PAGE_NAME, "one of " + ", ".join(self.options), repr(str(text)[:40])
+            )
         return str(text)
 
 
@@ -75,11 +77,14 @@ class Numbers:
 
     def parse(self, text: object, name: str, default: object = None) -> tuple[Any, ...]:
         given = text if isinstance(text, str) else plain(text)
-        if given.count(",") >= MOST:
+        if given.count(",") >= MOST_LIST_NUMBERS:
             raise bad(
-                name, PAGE, f"at most {MOST} numbers", f"{given.count(',') + 1} of them"
+                name,
+                PAGE_NAME,
+                f"at most {MOST_LIST_NUMBERS} numbers",
+                f"{given.count(',') + 1} of them",
             )
-        return tuple(self.argument.parse(given, PAGE))
+        return tuple(self.argument.parse(given, PAGE_NAME))
 
 
 Field = Number | Choice | Numbers

@@ -2,7 +2,7 @@
 else's long computation.
 
 A lane does its jobs one after the other in one thread, so that several tabs queue up instead of
-fighting for cores and memory. A job that takes longer than `PATIENCE` seconds keeps its thread, but
+fighting for cores and memory. A job that takes longer than `HANDOVER_SECONDS` seconds keeps its thread, but
 a new thread takes over the queue; at most `spare` jobs are set aside so, and with all of them in
 use the queue waits. A request that has waited for its time gets None, and finds the result when it
 asks again. Work that is asked for twice is done once.
@@ -18,15 +18,17 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import Any
 
-__all__ = ["BUDGET", "Job", "Lane"]
+__all__ = ["WAIT_SECONDS", "Job", "Lane"]
 
 # seconds a job may hold up the queue: about what most answers take, and few threads keep memory in
 # one place
-PATIENCE = 0.1
-LOOK = 0.05  # seconds between two looks of those who wait at whether the queue is held up
+HANDOVER_SECONDS = 0.1
+POLL_SECONDS = (
+    0.05  # seconds between two looks of those who wait at whether the queue is held up
+)
 # seconds a request waits before it says that it will come back: browsers and people wait longer
-BUDGET = 3.0
-KEPT = 32  # finished jobs nobody has come back for; a figure is some 1 MB
+WAIT_SECONDS = 3.0
+KEPT_JOBS = 32  # finished jobs nobody has come back for; a figure is some 1 MB
 
 
 class Job:
@@ -82,9 +84,11 @@ class Lane:
                 self.forget()
                 self.staff()
         waited = 0.0
-        while not job.done.wait(LOOK if wait is None else min(LOOK, wait - waited)):
+        while not job.done.wait(
+            POLL_SECONDS if wait is None else min(POLL_SECONDS, wait - waited)
+        ):
             self.relieve()
-            waited += LOOK
+            waited += POLL_SECONDS
             if wait is not None and waited >= wait:
                 return None
         with self.change:
@@ -98,9 +102,9 @@ class Lane:
             return self.current is not None or self.aside > 0
 
     def forget(self) -> None:
-        """Drop the oldest finished jobs beyond KEPT."""
+        """Drop the oldest finished jobs beyond KEPT_JOBS."""
         finished = [key for key, job in self.jobs.items() if job.done.is_set()]
-        for key in finished[: max(0, len(finished) - KEPT)]:
+        for key in finished[: max(0, len(finished) - KEPT_JOBS)]:
             del self.jobs[key]
 
     def staff(self) -> None:
@@ -121,7 +125,7 @@ class Lane:
             if (
                 job is None
                 or self.aside >= self.spare
-                or time.monotonic() < job.started + PATIENCE
+                or time.monotonic() < job.started + HANDOVER_SECONDS
             ):
                 return
             job.aside = True

@@ -21,20 +21,20 @@ __all__ = [
     "FIELDS",
     "GROUPS",
     "OVERLAPS",
-    "SINGLE",
+    "SINGLE_LOCATION",
     "VIEWS",
     "Knob",
     "arguments_of",
     "knobs",
-    "unused",
+    "unused_knobs",
 ]
 
 OVERLAPS = ("kappa", "eta", "theta", "nu", "rho")
 LARGEST_SEED = 2**31 - 1  # far more draws than anyone looks at, and a short address
 # Knobs of an argument reach so many times its default (or 1): the catalogue's own ranges are of no
 # use to a slider
-REACH = 20.0
-SINGLE = "single-location"  # the task of the views that have no knob for it
+RANGE_FACTOR = 20.0
+SINGLE_LOCATION = "single-location"  # the task of the views that have no knob for it
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,17 @@ class Knob:
     argument: str = ""
 
 
-_ALL = ("landscape", "risk", "training", "posterior", "convergence", "samples", "bags")
-_DRAWN = tuple(name for name in _ALL if name != "samples")  # views that draw at random
-_PLANTED = ("risk", "training")  # views that show any planted task
-_TASK = ("landscape", "risk", "training", "posterior")
-_TRAINED = ("landscape", "training")
-_AXES = {name: name for name in OVERLAPS}
+_ALL_VIEWS = ("landscape", "risk", "training", "posterior", "convergence", "samples", "bags")
+_RANDOM_VIEWS = tuple(
+    name for name in _ALL_VIEWS if name != "samples"
+)  # views that draw at random
+_PLANTED_VIEWS = ("risk", "training")  # views that show any planted task
+_TASK_VIEWS = ("landscape", "risk", "training", "posterior")
+_TRAINING_VIEWS = ("landscape", "training")
+_AXIS_LABELS = {name: name for name in OVERLAPS}
 
 
-def _show() -> list[Knob]:
+def _view_knobs() -> list[Knob]:
     axes = {"temperature": "temperature", "dim": "dimension", "length": "tokens"}
     tuning = Choice("Temperatures", {"best": "best for each", "fixed": "as chosen"})
     compared = Choice("Compare", {"usual": "erf, softmax, linear", "all": "every predictor"})
@@ -82,7 +84,7 @@ def _show() -> list[Knob]:
     ]
 
 
-def _attention() -> list[Knob]:
+def _attention_knobs() -> list[Knob]:
     rule = Choice(
         "Softmax bandwidth", {"fixed": "as chosen", "shrinking": "shrinking with L"}
     )
@@ -101,13 +103,13 @@ def _attention() -> list[Knob]:
         Knob("ridge", ridge, 0.25, "Attention", ("convergence",)),
         Knob("fits", Choice("Fits beside it", fits), "none", "Fits", ("samples",)),
         Knob("penalty", penalty, 0.5, "Fits", ("samples",)),
-        Knob("predictor", predictor, "erf", "Predictor", _TRAINED),
-        Knob("temperature", temperature, 0.1, "Predictor", _TASK),
+        Knob("predictor", predictor, "erf", "Predictor", _TRAINING_VIEWS),
+        Knob("temperature", temperature, 0.1, "Predictor", _TASK_VIEWS),
         Knob("decay", decay, 0.0, "Predictor", ("training",)),
     ]
 
 
-def _task() -> list[Knob]:
+def _task_knobs() -> list[Knob]:
     planted = Choice(
         "Which", {word: entry.label for word, entry in TASKS.items() if entry.planted}
     )
@@ -126,18 +128,20 @@ def _task() -> list[Knob]:
     # at d = 400 the informative token is beyond doubt, and there is nothing to see
     seen = {"posterior": 20}
     return [
-        Knob("task", planted, SINGLE, "Task", _PLANTED),
+        Knob("task", planted, SINGLE_LOCATION, "Task", _PLANTED_VIEWS),
         Knob("keys", keys, 3, "Task", ("convergence",)),
-        Knob("dim", dim, 400, "Task", _TASK, seen, "dim"),
-        Knob("length", length, 10, "Task", (*_TASK, "samples"), {"samples": 3}, "length"),
+        Knob("dim", dim, 400, "Task", _TASK_VIEWS, seen, "dim"),
+        Knob(
+            "length", length, 10, "Task", (*_TASK_VIEWS, "samples"), {"samples": 3}, "length"
+        ),
         Knob("spike", spike, 5.0, "Task", ("samples",)),
-        Knob("gamma2", gamma2, 0.5, "Task", _TASK, argument="gamma2"),
-        Knob("signal", signal, None, "Task", _PLANTED, argument="signal"),
+        Knob("gamma2", gamma2, 0.5, "Task", _TASK_VIEWS, argument="gamma2"),
+        Knob("signal", signal, None, "Task", _PLANTED_VIEWS, argument="signal"),
         Knob("noise", noise, 0.0, "Task", noisy, noises, "noise"),
     ]
 
 
-def _training() -> list[Knob]:
+def _training_knobs() -> list[Knob]:
     batch = Number(
         "Batch size", 0, 1000, whole=True, hint="0 is the population gradient, else SGD"
     )
@@ -152,21 +156,21 @@ def _training() -> list[Knob]:
     steps = Number("Steps", 10, 200_000, log=True, whole=True)
     return [
         Knob("batch", batch, 0, "Training", ("training",)),
-        Knob("start", start, "sphere", "Training", _TRAINED),
-        Knob("runs", Number("Runs", 1, 50, whole=True), 30, "Training", _TRAINED),
-        Knob("steps", steps, 20_000, "Training", _TRAINED),
-        Knob("step_size", step_size, None, "Training", _TRAINED),
-        Knob("swap_move", swap, "off", "Training", _TRAINED),
-        Knob("seed", seed, 0, "Draw", _DRAWN, {"posterior": 1}, "seed"),
+        Knob("start", start, "sphere", "Training", _TRAINING_VIEWS),
+        Knob("runs", Number("Runs", 1, 50, whole=True), 30, "Training", _TRAINING_VIEWS),
+        Knob("steps", steps, 20_000, "Training", _TRAINING_VIEWS),
+        Knob("step_size", step_size, None, "Training", _TRAINING_VIEWS),
+        Knob("swap_move", swap, "off", "Training", _TRAINING_VIEWS),
+        Knob("seed", seed, 0, "Draw", _RANDOM_VIEWS, {"posterior": 1}, "seed"),
     ]
 
 
-def _axes() -> list[Knob]:
+def _axis_knobs() -> list[Knob]:
     stars = {"kappa": "k·k*", "eta": "k·v*", "theta": "v·k*", "nu": "v·v*", "rho": "k·v"}
     overlap = {name: Number(f"{name} = {text}", -1.0, 1.0) for name, text in stars.items()}
     return [
-        Knob("x", Choice("Horizontal axis", _AXES), "kappa", "Axes", ("landscape",)),
-        Knob("y", Choice("Vertical axis", _AXES), "nu", "Axes", ("landscape",)),
+        Knob("x", Choice("Horizontal axis", _AXIS_LABELS), "kappa", "Axes", ("landscape",)),
+        Knob("y", Choice("Vertical axis", _AXIS_LABELS), "nu", "Axes", ("landscape",)),
         *(Knob(name, overlap[name], 0.0, "Axes", ("landscape",)) for name in OVERLAPS),
     ]
 
@@ -187,7 +191,7 @@ def _field(a: Argument) -> Field:
         return Choice(a.label, {word: word for word in a.options})
     if a.many:
         return Numbers(a.label, a)
-    far = REACH * max(1.0, abs(a.default or 0.0))
+    far = RANGE_FACTOR * max(1.0, abs(a.default or 0.0))
     low = max(a.low, -far)
     high = min(a.high, far)
     hint = "none leaves it out" if a.default is None else ""
@@ -218,49 +222,57 @@ def _with_arguments(rows: list[Knob]) -> tuple[dict[str, Knob], dict[str, dict[s
     names: dict[str, dict[str, str]] = {}
     for word, entry in TASKS.items():
         if entry.planted:
-            names[word] = {a.name: _settled(table, entry, a) for a in entry.arguments}
+            names[word] = {a.name: _knob_name(table, entry, a) for a in entry.arguments}
     return table, names
 
 
-def _settled(table: dict[str, Knob], entry: Entry, a: Argument) -> str:
+def _knob_name(table: dict[str, Knob], entry: Entry, a: Argument) -> str:
     """The name of the knob of this argument, which is put into the table if it is new."""
     field = _field(a)
     for name in (a.name, f"task_{a.name}", f"{entry.word}_{a.name}"):
         if name not in table:
             default = tuple(a.default) if a.many else a.default
-            table[name] = Knob(name, field, default, "Task", _PLANTED, argument=a.name)
+            table[name] = Knob(name, field, default, "Task", _PLANTED_VIEWS, argument=a.name)
         if table[name].argument == a.name and _same_kind(table[name].field, field):
             return name
     raise AssertionError(f"the page has no name for the argument {a.name} of {entry.word}")
 
 
 @lru_cache(maxsize=4)  # one, as long as nobody adds to the catalogue
-def _made(key: tuple[int, ...]) -> tuple[Any, ...]:
+def _cached_table(key: tuple[int, ...]) -> tuple[Any, ...]:
     # so that no other row gets one of these ids
     held_on = (*TASKS.values(), *PREDICTORS.values())
     table, names = _with_arguments(
-        [*_show(), *_attention(), *_task(), *_axes(), *_training()]
+        [
+            *_view_knobs(),
+            *_attention_knobs(),
+            *_task_knobs(),
+            *_axis_knobs(),
+            *_training_knobs(),
+        ]
     )
     return table, names, held_on
 
 
-def _now() -> tuple[Any, ...]:
-    return _made(tuple(id(entry) for entry in (*TASKS.values(), *PREDICTORS.values())))
+def _current_table() -> tuple[Any, ...]:
+    return _cached_table(
+        tuple(id(entry) for entry in (*TASKS.values(), *PREDICTORS.values()))
+    )
 
 
 def knobs() -> dict[str, Knob]:
     """The table, by name."""
-    return _now()[0]
+    return _current_table()[0]
 
 
 def arguments_of(word: str) -> dict[str, str]:
     """Argument -> name of its knob, of a planted task."""
-    return _now()[1][word]
+    return _current_table()[1][word]
 
 
-def unused(view: str, task: str) -> frozenset[str]:
+def unused_knobs(view: str, task: str) -> frozenset[str]:
     """Knobs of arguments that this task does not have."""
-    if task not in _now()[1]:
+    if task not in _current_table()[1]:
         return frozenset()
     own = set(arguments_of(task).values())
     here = {name for name, row in knobs().items() if view in row.views and row.argument}
@@ -277,7 +289,7 @@ class Derived(Mapping[str, Any]):
         self._read = read
         self._last: tuple[Any, dict[str, Any]] = (None, {})
 
-    def _now(self) -> dict[str, Any]:
+    def _current_table(self) -> dict[str, Any]:
         table = knobs()
         last = self._last  # one look: other threads read too
         if last[0] is not table:
@@ -285,13 +297,13 @@ class Derived(Mapping[str, Any]):
         return last[1]
 
     def __getitem__(self, name: str) -> Any:
-        return self._now()[name]
+        return self._current_table()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._now())
+        return iter(self._current_table())
 
     def __len__(self) -> int:
-        return len(self._now())
+        return len(self._current_table())
 
 
 def _fields(table: dict[str, Knob]) -> dict[str, Any]:
@@ -300,7 +312,8 @@ def _fields(table: dict[str, Knob]) -> dict[str, Any]:
 
 def _views(table: dict[str, Knob]) -> dict[str, Any]:
     return {
-        view: tuple(name for name, row in table.items() if view in row.views) for view in _ALL
+        view: tuple(name for name, row in table.items() if view in row.views)
+        for view in _ALL_VIEWS
     }
 
 
@@ -315,7 +328,7 @@ def _defaults(table: dict[str, Knob]) -> dict[str, Any]:
     def of(view: str) -> dict[str, Any]:
         return {name: row.defaults.get(view, row.default) for name, row in table.items()}
 
-    return {view: of(view) for view in _ALL}
+    return {view: of(view) for view in _ALL_VIEWS}
 
 
 FIELDS = Derived(_fields)

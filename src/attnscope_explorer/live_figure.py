@@ -17,14 +17,14 @@ from typing import Any
 from flask import Flask, Response, request
 
 from attnscope_explorer.compute import answer
-from attnscope_explorer.job_queues import BUDGET
-from attnscope_explorer.view_result import Shown
+from attnscope_explorer.job_queues import WAIT_SECONDS
 from attnscope_explorer.state import VIEWS, State, to_query
+from attnscope_explorer.view_result import ViewResult
 
-__all__ = ["QUICK", "add_figure", "keyed"]
+__all__ = ["LIVE_VIEWS", "add_figure", "figure_with_key"]
 
 # views whose figure is a function of the knobs alone: training goes on by itself, fits take seconds
-QUICK = ("landscape", "risk", "posterior", "convergence", "samples")
+LIVE_VIEWS = ("landscape", "risk", "posterior", "convergence", "samples")
 
 
 def add_figure(server: Flask) -> None:
@@ -32,20 +32,22 @@ def add_figure(server: Flask) -> None:
 
     @server.post("/figure")
     def figure() -> Response:
-        asked = _asked(request.get_json(silent=True))
+        asked = _view_and_knobs(request.get_json(silent=True))
         if asked is None:
             return Response("the request is not one of this page's\n", 400)
         view, values = asked
-        state, what, _ = answer(view, values, wait=BUDGET)
-        found = {} if state is None or what is None else {"figure": keyed(state, what)}
+        state, what, _ = answer(view, values, wait=WAIT_SECONDS)
+        found = (
+            {} if state is None or what is None else {"figure": figure_with_key(state, what)}
+        )
         text = json.dumps(found, allow_nan=False, separators=(",", ":"))
         return Response(text, mimetype="application/json")
 
 
-def _asked(content: Any) -> tuple[str, list[tuple[str, object]]] | None:
+def _view_and_knobs(content: Any) -> tuple[str, list[tuple[str, object]]] | None:
     """(view, texts of knobs) of a body, or None if it has another form."""
     view = content.get("view") if isinstance(content, dict) else None
-    if view not in QUICK:
+    if view not in LIVE_VIEWS:
         return None
     pairs: list[tuple[str, object]] = []
     for each in content["inputs"]:
@@ -56,9 +58,9 @@ def _asked(content: Any) -> tuple[str, list[tuple[str, object]]] | None:
     return str(view), pairs
 
 
-def keyed(state: State, what: Shown) -> dict[str, Any]:
+def figure_with_key(state: State, what: ViewResult) -> dict[str, Any]:
     """The figure with the knobs it is of, where they decide all of it."""
-    if state.view not in QUICK:
+    if state.view not in LIVE_VIEWS:
         return what.plotly
     layout = what.plotly["layout"]
     meta = layout["meta"] | {"key": f"{state.view}?{to_query(state)}"}

@@ -12,17 +12,17 @@ from dash import dcc, html
 
 from attnscope.errors import AttnscopeError
 from attnscope_explorer.controls import controls
-from attnscope_explorer.view_result import Advice, Shown
 from attnscope_explorer.state import VIEWS, from_query
 from attnscope_explorer.tours.panel import panel, tour_list, tour_strip
 from attnscope_explorer.tours.registry import one_step
-from attnscope_explorer.uploads import LARGEST
+from attnscope_explorer.uploads import UPLOAD_BYTES
+from attnscope_explorer.view_result import Advice, ViewResult
 from attnscope_explorer.views.training import presets
 
-__all__ = ["NOTHING", "advice", "images", "layout", "page", "sentence", "table"]
+__all__ = ["EMPTY_FIGURE", "advice", "images", "layout", "page", "sentence", "table"]
 
 # Nothing of Plotly's cloud: no logo, no link, no upload
-GRAPH = {
+GRAPH_CONFIG = {
     "displaylogo": False,
     "showSendToCloud": False,
     "showLink": False,
@@ -30,12 +30,12 @@ GRAPH = {
     "responsive": True,
 }
 # drag to zoom, double-click to return
-GRAPH |= {"displayModeBar": False, "typesetMath": False}
+GRAPH_CONFIG |= {"displayModeBar": False, "typesetMath": False}
 # Until the first answer: Plotly's own empty figure has axes, and is white in the dark
-CLEAR = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
-NOTHING: dict[str, Any] = {
+TRANSPARENT = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
+EMPTY_FIGURE: dict[str, Any] = {
     "data": [],
-    "layout": {"xaxis": {"visible": False}, "yaxis": {"visible": False}, **CLEAR},
+    "layout": {"xaxis": {"visible": False}, "yaxis": {"visible": False}, **TRANSPARENT},
 }
 TITLES = {
     "landscape": (
@@ -105,25 +105,27 @@ def page(path: str, query: str) -> list[Any]:
     try:
         room, *words = path.strip("/").split("/")
         if room == "tour":
-            return _toured(words, query)
+            return _tour_page(words, query)
         title, subtitle = TITLES.get(room or "landscape", ("", ""))
         head = [html.Div([html.H2(title), html.P(subtitle)], className="title")]
-        return _view(
+        return _view_page(
             path.strip("/") or "landscape", query, head if room else [tour_strip(), *head]
         )
     except AttnscopeError as error:
         return [html.P(str(error), role="alert", className="message")]
 
 
-def _toured(words: list[str], query: str) -> list[Any]:
+def _tour_page(words: list[str], query: str) -> list[Any]:
     """/tour, /tour/NAME and /tour/NAME/K; a query is of knobs that were turned."""
     if not words:
         return tour_list()
     tour, k, step = one_step(words[0], "/".join(words[1:]) or "1")
-    return _view(step.view, query.removeprefix("?") or step.query, [panel(tour, k, step)])
+    return _view_page(
+        step.view, query.removeprefix("?") or step.query, [panel(tour, k, step)]
+    )
 
 
-def _view(view: str, query: str, head: list[Any]) -> list[Any]:
+def _view_page(view: str, query: str, head: list[Any]) -> list[Any]:
     state, sentences = from_query(view, query)
     extra = {"training": _presets, "bags": _upload}.get(view, list)()
     return [
@@ -163,7 +165,7 @@ def _presets() -> list[Any]:
 
 def _upload() -> list[Any]:
     how = (
-        f"An .npz or .csv of at most {LARGEST // 1_000_000} MB. npz: bags (n, L, d), or tokens and "
+        f"An .npz or .csv of at most {UPLOAD_BYTES // 1_000_000} MB. npz: bags (n, L, d), or tokens and "
         "offsets, and labels y. "
         "csv: a token per row, columns bag and y, numbers beside them. A third of the bags is held "
         "out."
@@ -204,7 +206,7 @@ def _output(view: str, sentences: list[str]) -> list[Any]:
         ),
         html.P(id="message", role="alert", className="message"),
         html.Div(id="advice", role="status", className="advice"),
-        dcc.Graph(id="graph", figure=NOTHING, config=GRAPH, className="graph"),
+        dcc.Graph(id="graph", figure=EMPTY_FIGURE, config=GRAPH_CONFIG, className="graph"),
         html.Aside(id="stage", **{"aria-label": "The task on stage"}),
         player,
         html.P(id="sentence", className="sentence"),
@@ -227,12 +229,12 @@ def _output(view: str, sentences: list[str]) -> list[Any]:
     ]
 
 
-def advice(what: Shown) -> list[Any]:
+def advice(what: ViewResult) -> list[Any]:
     """Sentences with buttons that turn knobs (assets/live_stage.js)."""
-    return [_advised(one) for one in what.advice]
+    return [_advice_line(one) for one in what.advice]
 
 
-def _advised(one: Advice) -> Any:
+def _advice_line(one: Advice) -> Any:
     buttons = [
         html.Button(text, type="button", **{"data-set": json.dumps(values)})
         for text, values in one.buttons
@@ -241,7 +243,7 @@ def _advised(one: Advice) -> Any:
     return html.P([said, *buttons], className="advised warn" if one.warn else "advised")
 
 
-def table(what: Shown) -> list[Any]:
+def table(what: ViewResult) -> list[Any]:
     head = html.Thead(html.Tr([html.Th(text, scope="col") for text in what.header]))
     return [head, html.Tbody([_row(cells) for cells in what.rows])]
 
@@ -256,7 +258,7 @@ def _shade(weight: float) -> dict[str, str]:
     return {"--weight": f"{min(max(weight, 0.0), 1.0):.3f}"}
 
 
-def images(what: Shown) -> list[Any]:
+def images(what: ViewResult) -> list[Any]:
     """The pictures of a bag in frames shaded by attention;
     the chosen one is outlined, and said in words.
     """
@@ -273,7 +275,7 @@ def images(what: Shown) -> list[Any]:
     return out
 
 
-def sentence(what: Shown) -> list[Any]:
+def sentence(what: ViewResult) -> list[Any]:
     """The words shaded by attention; the one that decided is marked up as well,
     for those who do not see colours.
     """

@@ -10,22 +10,22 @@ from types import FunctionType
 from typing import Any
 
 from attnscope.registry import PREDICTORS, TASKS
-from attnscope_explorer.knobs import SINGLE, arguments_of
+from attnscope_explorer.knobs import SINGLE_LOCATION, arguments_of
 from attnscope_explorer.state import State
 
 __all__ = [
     "HEADER",
-    "catalogue_import",
     "compared",
     "computed",
     "cost",
     "families",
     "family",
     "log_every",
-    "made_task",
     "population_cost",
     "predictor_lines",
     "prepared",
+    "registry_import",
+    "state_task",
     "task_line",
     "train_lines",
     "training_limits",
@@ -33,13 +33,15 @@ __all__ = [
 
 HEADER = "import numpy as np\n\nimport attnscope as at\n"
 # The paper's predictors, whose best temperatures are found in a fraction of a second
-USUAL = ("erf", "softmax", "linear")
+PAPER_PREDICTORS = ("erf", "softmax", "linear")
 # Most steps of a landscape's paths that keep an answer within a second or two, by what a step costs
-MOST_STEPS = {"compiled": 200_000, "closed": 4_000}
-MOST_PREPARED = (
+MOST_PATH_STEPS = {"compiled": 200_000, "closed": 4_000}
+MOST_PREPARED_PATH_STEPS = (
     20_000  # of all runs together, where a step takes ten to twenty microseconds a run
 )
-MOST_RUN_STEPS = 600  # of all runs together, where a step takes about a millisecond a run
+MOST_SLOW_PATH_STEPS = (
+    600  # of all runs together, where a step takes about a millisecond a run
+)
 
 
 def cost(predictor: str) -> str:
@@ -64,15 +66,15 @@ def population_cost(predictor: str) -> str:
 
 def prepared(state: State) -> bool:
     """Whether the population gradient is found once for all overlaps (softmax_profile.py)."""
-    if state.predictor != "softmax" or state.task != SINGLE or state.decay:
+    if state.predictor != "softmax" or state.task != SINGLE_LOCATION or state.decay:
         return False
     from attnscope.theory.law import Law
     from attnscope.theory.risks.softmax_profile import has_profile
 
-    return has_profile(Law.of(made_task(state)))
+    return has_profile(Law.of(state_task(state)))
 
 
-def catalogue_import(*texts: str) -> str:
+def registry_import(*texts: str) -> str:
     """The line that imports the tables of the catalogue that these lines use, if any."""
     names = [
         name for name in ("PREDICTORS", "TASKS") if any(f"{name}[" in text for text in texts)
@@ -86,7 +88,7 @@ def task_line(state: State, **changed: str) -> str:
     texts = {
         name: repr(value) for name, value in values.items() if value is not None
     } | changed
-    if state.task != SINGLE:
+    if state.task != SINGLE_LOCATION:
         inside = ", ".join(f"{name!r}: {text}" for name, text in texts.items())
         return f"TASKS[{state.task!r}].make({{{inside}}})"
     texts["gamma"] = f"{texts.pop('gamma2')}**0.5"
@@ -103,7 +105,7 @@ def family(word: str) -> str:
     return f"at.{name}" if getattr(at, name, None) is kind else f"PREDICTORS[{word!r}].kind"
 
 
-def made_task(state: State) -> Any:
+def state_task(state: State) -> Any:
     """The state's task."""
     values = {name: getattr(state, knob) for name, knob in arguments_of(state.task).items()}
     return TASKS[state.task].make(values, "this page")
@@ -111,7 +113,7 @@ def made_task(state: State) -> Any:
 
 def compared(state: State) -> tuple[str, ...]:
     """The predictors drawn beside each other: the usual ones, or all of the catalogue."""
-    return tuple(PREDICTORS) if state.compared == "all" else USUAL
+    return tuple(PREDICTORS) if state.compared == "all" else PAPER_PREDICTORS
 
 
 def families(words: Iterable[str]) -> str:
@@ -135,16 +137,16 @@ def predictor_lines(state: State) -> str:
 
 def training_limits(state: State) -> tuple[int, int, str]:
     """(runs, steps, sentence): what is trained, and what to say if that is less than asked for."""
-    most = MOST_STEPS.get(population_cost(state.predictor))
+    most = MOST_PATH_STEPS.get(population_cost(state.predictor))
     if prepared(state):
-        most = max(1, MOST_PREPARED // state.runs)
+        most = max(1, MOST_PREPARED_PATH_STEPS // state.runs)
     if most is not None:
         runs = state.runs
         steps = min(state.steps, most)
     else:
         # enough to see paths part; the rest of the budget goes into steps
         runs = min(state.runs, 6)
-        steps = min(state.steps, MOST_RUN_STEPS // runs)
+        steps = min(state.steps, MOST_SLOW_PATH_STEPS // runs)
     if (runs, steps) == (state.runs, state.steps):
         return runs, steps, ""
     return (

@@ -39,14 +39,14 @@ def guard(server: Flask, host: str, script_hashes: list[str]) -> None:
 
     @server.before_request
     def admit() -> Response | None:
-        name = _name(f"//{request.host}")
-        if not _ours(name, host):
-            return _refused(f"this page answers to {host}, not to the name it was asked by")
+        name = _host_name(f"//{request.host}")
+        if not _is_own_name(name, host):
+            return _refusal(f"this page answers to {host}, not to the name it was asked by")
         origin = request.headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc != request.host:
-            return _refused("requests come from this page only")
-        if request.method == "POST" and not _in_form(request.get_data(cache=True)):
-            return _refused("the request is not one of this page's", 400)
+            return _refusal("requests come from this page only")
+        if request.method == "POST" and not _has_page_form(request.get_data(cache=True)):
+            return _refusal("the request is not one of this page's", 400)
         return None
 
     @server.after_request
@@ -57,15 +57,15 @@ def guard(server: Flask, host: str, script_hashes: list[str]) -> None:
         return response
 
     @server.errorhandler(Exception)
-    def told(error: Exception) -> Any:
+    def failure_line(error: Exception) -> Any:
         """One line for what still fails: a request of another form than the page's own."""
         if isinstance(error, HTTPException):
             return error
         server.logger.warning("a request could not be answered (%s)", type(error).__name__)
-        return _refused("the request could not be answered", 500)
+        return _refusal("the request could not be answered", 500)
 
 
-def _ours(name: str, host: str) -> bool:
+def _is_own_name(name: str, host: str) -> bool:
     """Whether a server that listens on `host` is rightly called `name`."""
     if host in LOOPBACK:
         return name in LOOPBACK
@@ -74,7 +74,7 @@ def _ours(name: str, host: str) -> bool:
     )
 
 
-def _name(place: str) -> str:
+def _host_name(place: str) -> str:
     try:
         return (urlsplit(place).hostname or "").lower()
     except ValueError:  # brackets that do not close
@@ -89,7 +89,7 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _in_form(body: bytes) -> bool:
+def _has_page_form(body: bytes) -> bool:
     """Whether a posted body has what every callback of the page sends."""
     try:
         content = json.loads(body)
@@ -104,5 +104,5 @@ def _in_form(body: bytes) -> bool:
     )
 
 
-def _refused(sentence: str, status: int = 403) -> Response:
+def _refusal(sentence: str, status: int = 403) -> Response:
     return Response(sentence + "\n", status, mimetype="text/plain")

@@ -2,7 +2,7 @@
 know or try next is said in a sentence with buttons that turn the knobs.
 
 The limit is that of theory/optima/stable_step.py, for tasks whose landscape is derived. A step size
-that was chosen is used as it is; where none was, it is USUAL below the limit and half the limit
+that was chosen is used as it is; where none was, it is PAPER_STEP_SIZE below the limit and half the limit
 beyond, where a step lands on the minimum along the stiffest direction instead of leaping over it.
 Under a schedule the first temperature decides: of those used it is the highest, and curvature grows
 with it.
@@ -15,38 +15,40 @@ from functools import lru_cache
 
 import numpy as np
 
-from attnscope_explorer.knobs import SINGLE
+from attnscope_explorer.knobs import SINGLE_LOCATION
 from attnscope_explorer.python_lines import (
-    catalogue_import,
     computed,
     cost,
     population_cost,
     predictor_lines,
+    registry_import,
     task_line,
 )
-from attnscope_explorer.view_result import Advice, number
 from attnscope_explorer.state import FIELDS, State
+from attnscope_explorer.view_result import Advice, number
 
 __all__ = [
-    "IMPORT",
-    "USUAL",
-    "following_lines",
+    "PAPER_STEP_SIZE",
+    "STABLE_STEP_IMPORT",
     "limit_line",
+    "limit_lines",
     "limit_of",
-    "on_the_way",
     "step_advice",
     "step_line",
     "swap_advice",
+    "unfinished_advice",
 ]
 
-USUAL = 4e-3  # the paper's step size
-STEADY = 0.05  # an overlap that moves by more in the last tenth of a run has not arrived
-LONGER = 10  # times as many steps for runs that are still on their way
+PAPER_STEP_SIZE = 4e-3  # the paper's step size
+STEADY_OVERLAP = (
+    0.05  # an overlap that moves by more in the last tenth of a run has not arrived
+)
+MORE_STEPS_FACTOR = 10  # times as many steps for runs that are still on their way
 
 
 # a risk that nobody has differentiated exactly has no limit here
-KNOWN = ("compiled", "closed", "quadrature")
-IMPORT = "from attnscope.theory.optima.stable_step import stable_step\n"
+COSTS_WITH_LIMIT = ("compiled", "closed", "quadrature")
+STABLE_STEP_IMPORT = "from attnscope.theory.optima.stable_step import stable_step\n"
 
 
 def limit_line(points: str) -> str:
@@ -58,7 +60,7 @@ def limit_line(points: str) -> str:
 
 def has_limit(state: State) -> bool:
     """Whether the landscape of the state's task and predictor is derived."""
-    return state.task == SINGLE and cost(state.predictor) in KNOWN
+    return state.task == SINGLE_LOCATION and cost(state.predictor) in COSTS_WITH_LIMIT
 
 
 def step_line(state: State) -> str:
@@ -66,21 +68,21 @@ def step_line(state: State) -> str:
     if state.step_size is not None:
         return f"step_size = {state.step_size!r}"
     if not has_limit(state):
-        return f"step_size = {USUAL!r}"
-    return f'step_size = {USUAL!r} if limit > {USUAL!r} else float(f"{{limit / 2:.2g}}")'
+        return f"step_size = {PAPER_STEP_SIZE!r}"
+    return f'step_size = {PAPER_STEP_SIZE!r} if limit > {PAPER_STEP_SIZE!r} else float(f"{{limit / 2:.2g}}")'
 
 
-def following_lines(state: State) -> tuple[str, str]:
+def limit_lines(state: State) -> tuple[str, str]:
     """(import, lines that find the limit) where the step size follows it, else nothing."""
     if state.step_size is not None or not has_limit(state):
         return "", ""
     first = predictor_lines(state.changed(decay=0.0)).removeprefix("predictor = ")
     of = first if state.decay else "predictor"
-    return IMPORT, limit_line(f"at.stationary_points(task, {of})") + "\n"
+    return STABLE_STEP_IMPORT, limit_line(f"at.stationary_points(task, {of})") + "\n"
 
 
 @lru_cache(maxsize=64)  # a number each
-def _limit(lines: str) -> float:
+def _computed_limit(lines: str) -> float:
     return float(computed(lines)["limit"])
 
 
@@ -90,9 +92,9 @@ def limit_of(state: State) -> float | None:
         return None
     task = task_line(state)
     predictor = predictor_lines(state.changed(decay=0.0))
-    return _limit(
+    return _computed_limit(
         f"""import attnscope as at
-{catalogue_import(predictor)}{IMPORT}
+{registry_import(predictor)}{STABLE_STEP_IMPORT}
 task = {task}
 {predictor}
 {limit_line("at.stationary_points(task, predictor)")}
@@ -107,12 +109,12 @@ def step_advice(state: State, limit: float | None, used: float) -> list[Advice]:
     """About the step size: a warning where the chosen one is unstable, and what was done where
     none was chosen.
     """
-    if limit is None or (state.step_size is None and used == USUAL):
+    if limit is None or (state.step_size is None and used == PAPER_STEP_SIZE):
         return []
     if state.step_size is None:
         said = (
             f"The step size follows the stability limit {number(limit)}, beyond which steps leap over "
-            f"the minimum: it is {number(used)} here instead of {USUAL:g}."
+            f"the minimum: it is {number(used)} here instead of {PAPER_STEP_SIZE:g}."
         )
         return [Advice(said)]
     if state.step_size <= limit:
@@ -125,7 +127,9 @@ def step_advice(state: State, limit: float | None, used: float) -> list[Advice]:
     return [Advice(said, (("Use a stable step", {"step_size": "auto"}),), warn=True)]
 
 
-def on_the_way(state: State, log: np.ndarray, outcome: np.ndarray, most: int) -> list[Advice]:
+def unfinished_advice(
+    state: State, log: np.ndarray, outcome: np.ndarray, most: int
+) -> list[Advice]:
     """A button for more steps where runs have no outcome yet and still move; `most` steps are
     trained at once.
     """
@@ -133,9 +137,9 @@ def on_the_way(state: State, log: np.ndarray, outcome: np.ndarray, most: int) ->
     if not late.shape[1]:
         return []
     before = max(0, int(0.9 * log.shape[2]) - 1)
-    moving = np.abs(late[:, :, -1] - late[:, :, before]).max(axis=0) > STEADY
+    moving = np.abs(late[:, :, -1] - late[:, :, before]).max(axis=0) > STEADY_OVERLAP
     still = int(moving.sum()) or (late.shape[1] if _at_start(late) else 0)
-    more = int(min(LONGER * state.steps, most, FIELDS["steps"].high))
+    more = int(min(MORE_STEPS_FACTOR * state.steps, most, FIELDS["steps"].high))
     if not still or more <= state.steps:
         return []
     said = f"{still} of {log.shape[1]} runs are still on their way."
@@ -161,7 +165,7 @@ def swap_advice(
         buttons.append(("Show the (eta, theta) plane", {"x": "eta", "y": "theta"}))
     elif plane is not None:
         buttons.append(("Back to (kappa, nu)", {"x": "kappa", "y": "nu"}))
-    if state.start != "moments" and state.task == SINGLE:
+    if state.start != "moments" and state.task == SINGLE_LOCATION:
         buttons.append(("Start from moments", {"start": "moments"}))
     if state.swap_move == "off" and population_cost(state.predictor) == "compiled":
         buttons.append(("Use the swap move", {"swap_move": "on"}))

@@ -25,12 +25,23 @@ import numpy as np
 
 from attnscope_explorer.state import OVERLAPS, State
 
-__all__ = ["ORACLE", "WEIGHTS", "given", "head", "plane", "sequence", "setting", "staged"]
+__all__ = [
+    "ORACLE",
+    "WEIGHTS_TITLE",
+    "add_stage",
+    "given",
+    "head",
+    "plane",
+    "sequence",
+    "setting",
+]
 
 ORACLE = [1.0, 0.0, 0.0, 1.0, 0.0]
-DIGITS = 4  # of an overlap: less than a pixel of a bar
-WEIGHTS = "attention weight"  # the row that tokens are chosen by where not all fit
-SEED = 0  # of the drawn sequence: the same in every view, so that heads can be compared
+OVERLAP_DIGITS = 4  # of an overlap: less than a pixel of a bar
+WEIGHTS_TITLE = "attention weight"  # the row that tokens are chosen by where not all fit
+SEQUENCE_SEED = (
+    0  # of the drawn sequence: the same in every view, so that heads can be compared
+)
 
 
 def setting(state: State, **changed: Any) -> dict[str, Any]:
@@ -43,7 +54,7 @@ def setting(state: State, **changed: Any) -> dict[str, Any]:
         "noise": state.noise,
         "predictor": state.predictor,
         "temperature": state.temperature,
-        "seed": SEED,
+        "seed": SEQUENCE_SEED,
     }
     return values | changed
 
@@ -51,7 +62,7 @@ def setting(state: State, **changed: Any) -> dict[str, Any]:
 def head(overlaps: Sequence[Any] | np.ndarray) -> list[float]:
     """Five overlaps as short numbers; those of unit vectors do not leave [-1, 1] by rounding."""
     # towards zero: rounded up, a unit vector might be longer than one
-    scale = 10**DIGITS
+    scale = 10**OVERLAP_DIGITS
     return [math.trunc(scale * float(x)) / scale for x in overlaps]
 
 
@@ -75,11 +86,11 @@ def given(
     location: int | None = None,
     answer: tuple[float, float] | None = None,
 ) -> dict[str, Any]:
-    """Numbers of a sequence that is not the task's: rows of bars by their titles, WEIGHTS among
+    """Numbers of a sequence that is not the task's: rows of bars by their titles, WEIGHTS_TITLE among
     them, the token that decides, and (prediction, truth) where they are numbers.
     """
-    prediction, truth = (None, None) if answer is None else map(short, answer)
-    bars = {title: [short(x) for x in numbers] for title, numbers in rows.items()}
+    prediction, truth = (None, None) if answer is None else map(four_digits, answer)
+    bars = {title: [four_digits(x) for x in numbers] for title, numbers in rows.items()}
     return {
         "rows": [list(row) for row in bars.items()],
         "location": location,
@@ -89,12 +100,12 @@ def given(
     }
 
 
-def short(x: Any) -> float:
+def four_digits(x: Any) -> float:
     """Four significant digits: more than a bar shows."""
-    return float(f"{float(x):.{DIGITS}g}")
+    return float(f"{float(x):.{OVERLAP_DIGITS}g}")
 
 
-def staged(
+def add_stage(
     plotly: dict[str, Any],
     of: dict[str, Any],
     first: Sequence[float],

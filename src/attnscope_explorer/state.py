@@ -24,7 +24,7 @@ __all__ = [
     "Number",
     "Numbers",
     "State",
-    "carried",
+    "carried_query",
     "default_state",
     "from_query",
     "from_values",
@@ -96,7 +96,7 @@ def to_query(state: State) -> str:
     return urlencode({name: plain(value) for name, value in state.chosen if name in names})
 
 
-def carried(state: State, view: str) -> str:
+def carried_query(state: State, view: str) -> str:
     """The query that shows this state's task and temperature in another view: what was chosen, and
     the dimension also where it was not, for views have their own.
     """

@@ -23,18 +23,18 @@ from attnscope.estimators.bags.table_columns import Columns
 from attnscope.estimators.bags.tables import read_table
 from attnscope.files import whole_file
 
-__all__ = ["LARGEST", "keep", "path_of"]
+__all__ = ["UPLOAD_BYTES", "keep_upload", "upload_path"]
 
 # bytes: half a million tokens of a few numbers each, and a fit that one can wait for
-LARGEST = 16_000_000
+UPLOAD_BYTES = 16_000_000
 MOST_NUMBERS = 4_000_000  # tokens times features, 32 MB in memory
-KEPT = 6
+KEPT_UPLOADS = 6
 
-_kept: OrderedDict[int, Path] = OrderedDict()
+_uploads: OrderedDict[int, Path] = OrderedDict()
 _folder: list[str] = []
 
 
-def keep(name: str, contents: str) -> int:
+def keep_upload(name: str, contents: str) -> int:
     """Check and keep an upload as the browser sends it, "data:...;base64,...";
     returns its number.
     """
@@ -42,9 +42,9 @@ def keep(name: str, contents: str) -> int:
     suffix = PurePath(name).suffix
     if suffix not in (".npz", ".csv"):
         raise AttnscopeError(f"the file must be an .npz or a .csv, got {name!r}.")
-    if len(contents) > LARGEST * 4 // 3 + 200:
+    if len(contents) > UPLOAD_BYTES * 4 // 3 + 200:
         raise AttnscopeError(
-            f"the file must have at most {LARGEST // 1_000_000} MB, got a larger one; try "
+            f"the file must have at most {UPLOAD_BYTES // 1_000_000} MB, got a larger one; try "
             "attnscope fit."
         )
     try:
@@ -56,34 +56,36 @@ def keep(name: str, contents: str) -> int:
         >> 1
         or 1
     )
-    path = Path(_home(), f"{number}{suffix}")  # a name of ours: theirs never touches the disk
+    path = Path(
+        _upload_folder(), f"{number}{suffix}"
+    )  # a name of ours: theirs never touches the disk
     with whole_file(path, "the upload", "the file", sync=False) as part:
         part.write_bytes(content)
     try:
-        _check(path, name)
+        _check_bags(path, name)
     except BaseException as error:
         path.unlink()  # what is not kept leaves nothing behind, whatever ended the check
         if isinstance(error, AttnscopeError):
             raise AttnscopeError(str(error).replace(str(path), name)) from None
         raise
-    _kept[number] = path
-    _kept.move_to_end(number)
-    while len(_kept) > KEPT:
-        _kept.popitem(last=False)[1].unlink(missing_ok=True)
+    _uploads[number] = path
+    _uploads.move_to_end(number)
+    while len(_uploads) > KEPT_UPLOADS:
+        _uploads.popitem(last=False)[1].unlink(missing_ok=True)
     return number
 
 
-def path_of(number: int) -> Path:
-    if number not in _kept:
+def upload_path(number: int) -> Path:
+    if number not in _uploads:
         raise AttnscopeError(
             "Choose an .npz or .csv file of bags first."
             if number == 0
             else "This upload is no longer kept; choose the file again."
         )
-    return _kept[number]
+    return _uploads[number]
 
 
-def _check(path: Path, name: str) -> None:
+def _check_bags(path: Path, name: str) -> None:
     if path.suffix == ".npz":
         _check_unpacked(path, name)
     table = read_table(path, Columns(target="y"))
@@ -117,7 +119,7 @@ def _check_unpacked(path: Path, name: str) -> None:
         )
 
 
-def _home() -> str:
+def _upload_folder() -> str:
     if not _folder:
         _folder.append(tempfile.mkdtemp(prefix="attnscope-explorer-"))
         atexit.register(shutil.rmtree, _folder[0], ignore_errors=True)

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from attnscope.registry import PREDICTORS
 from attnscope.figures.figure import Figure
+from attnscope.registry import PREDICTORS
 
-__all__ = ["Advice", "Shown", "colours", "number", "power"]
+__all__ = ["Advice", "ViewResult", "colours", "number", "power"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ViewResult:
     """A figure (plain data, and as Plotly draws it), a table, the lines that computed both,
     and sentences about them.
     """

@@ -41,7 +41,9 @@ def test_bernoulli_polynomials_are_the_cosine_series():
     k = np.arange(1, 200_001)[:, None]
     for alpha, left in ((2, 1e-15), (3, 1e-15), (1, 1e-5)):  # the series' own remainder
         series = 2 * np.sum(k ** (-2.0 * alpha) * np.cos(2 * np.pi * k * x), axis=0)
-        assert np.abs(rising._periodic_kernel(alpha, x * (1 - x)) - series).max() < left + EXACT
+        assert (
+            np.abs(rising._periodic_kernel(alpha, x * (1 - x)) - series).max() < left + EXACT
+        )
 
 
 def test_fits_on_documents_find_what_was_put_in():

@@ -77,7 +77,9 @@ def test_stored_states_are_those_of_the_encoder():
     for name in sentences.SPLITS:
         texts = stored._stored_split(name)[0].texts
         found = minilm.token_states(texts, stored.SENTENCE_LAYERS)
-        rows = np.concatenate([s[:, :, :: stored.COORDINATE_STRIDE] for s in found.states], axis=1)
+        rows = np.concatenate(
+            [s[:, :, :: stored.COORDINATE_STRIDE] for s in found.states], axis=1
+        )
         assert np.all(
             np.abs(stored._decode_states(name) - rows) <= 0.501 * held[f"{name}/step"] + 1e-5
         )

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from attnscope.claims import registry
 from attnscope.cli import app
 from attnscope.errors import AttnscopeError
-from attnscope.report.difference import NEAREST, difference, read_saved
+from attnscope.report.difference import NEAREST_COMPARISON, difference, read_saved
 
 RUN = CliRunner()
 FEW = fake.listed([*fake.HARMLESS, fake.CONDITION])
@@ -215,9 +215,9 @@ def test_format_1_is_read_with_a_sentence_on_what_it_lacks(reports):
     assert code == 0 and "edited.json has format 1, which holds one comparison" in text
     assert found[-1].startswith("0 states changed, 0 claims with other numbers, 6 the same")
     moved = difference(read_saved(path), read_saved(reports[1])).changes[0].moved
-    assert [m.what for m in moved] == [NEAREST]
+    assert [m.what for m in moved] == [NEAREST_COMPARISON]
     shown = " ".join(" ".join(lines("show", "slr-05", "--report", path)[1]).split())
-    assert f"{NEAREST}: fails measured 1, predicted 2, tolerance 0.01" in shown
+    assert f"{NEAREST_COMPARISON}: fails measured 1, predicted 2, tolerance 0.01" in shown
 
 
 @pytest.mark.parametrize(

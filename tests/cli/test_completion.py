@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from attnscope.registry import PREDICTORS, TASKS
 from attnscope.cli.completion import claim_ids
+from attnscope.registry import PREDICTORS, TASKS
 
 HEAVY = ("jax", "numpy", "scipy", "sklearn", "matplotlib", "rich")
 

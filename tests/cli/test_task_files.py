@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 import attnscope as at
 from attnscope import registry
 from attnscope.cli import app
-from attnscope.theory.task_files import task_of_file
 from attnscope.theory.task_and_predictor import modules_of, pair
+from attnscope.theory.task_files import task_of_file
 from attnscope_explorer.knobs import arguments_of
 
 PAPER = SIGN_LOCATION.replace("SignLocation", "SignPaper")

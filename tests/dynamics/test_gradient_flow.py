@@ -174,7 +174,7 @@ def test_bad_input_gets_one_sentence(arguments, words):
 
 def test_a_start_on_the_border_stays_possible():
     """k = v: the Gram matrix keeps an eigenvalue 0, which the solver's error made -3e-8
-    (adversary, seed 601)."""
+    (stress tests, seed 601)."""
     task = at.SingleLocation(4, 17, gamma=0.85, signal=3.0)
     k = np.array([0.0, 0.0, 1.0, 0.0])
     start = 0.1 * task.key - 0.8 * task.value + 0.2 * k

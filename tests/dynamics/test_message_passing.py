@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 from helpers.tolerances import FORMULA, LONG_SUM
+from stress.references import sample_curves
 
 import attnscope as at
-from attnscope.selftest.references import sample_curves
 
 
 def overlaps(strength, length, D, alpha, dim, seeds, start=0):

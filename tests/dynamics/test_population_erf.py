@@ -17,7 +17,7 @@ from numba import njit
 from scipy import special
 
 from attnscope.dynamics.engines import population_erf
-from attnscope.dynamics.engines.population_erf import ORDER, population_steps
+from attnscope.dynamics.engines.population_erf import OVERLAP_ORDER, population_steps
 from attnscope.errors import AttnscopeError
 from attnscope.numerics.border.x64 import x64
 from attnscope.numerics.compiled import run_tiles as lanes
@@ -162,9 +162,9 @@ def test_reduced_equals_full_after_4000_steps(lam):
 @pytest.mark.parametrize("experiment", sorted(REFERENCE.experiment.unique()))
 def test_reference_trajectories(experiment):
     rows = REFERENCE[REFERENCE.experiment == experiment]
-    table = rows.pivot(index="step", columns="run", values=list(ORDER))
+    table = rows.pivot(index="step", columns="run", values=list(OVERLAP_ORDER))
     first = rows.iloc[0]
-    state = np.array([table[name].loc[0] for name in ORDER])
+    state = np.array([table[name].loc[0] for name in OVERLAP_ORDER])
     done = 0
     for step in table.index[1:]:
         # the map is unstable there: paths of any two implementations part
@@ -175,7 +175,7 @@ def test_reference_trajectories(experiment):
         state = population_steps(state, temperatures, first.alpha, PAPER)
         done = step
         np.testing.assert_allclose(
-            state, [table[name].loc[step] for name in ORDER], rtol=0, atol=INTEGRAL
+            state, [table[name].loc[step] for name in OVERLAP_ORDER], rtol=0, atol=INTEGRAL
         )
     assert done >= 500
 
@@ -222,11 +222,11 @@ def test_fast_exp_and_erf_at_the_ends():
 @pytest.mark.parametrize("lam", [1e-8, 1e-3, 0.02, 0.1, 0.5, 1.0, 3.0, 1e3])
 def test_series_of_the_second_moment_equals_owens_t(lam):
     gam = 0.8
-    row = population_erf._constants(np.array([lam]), 1.0, gam, 1.0, 10)[0]
+    row = population_erf._constant_rows(np.array([lam]), 1.0, gam, 1.0, 10)[0]
     a = np.linspace(0, 6, 301)
     w = a * a
     series = np.exp(-2 * w) * np.polynomial.polynomial.polyval(
-        w, row[population_erf.CONSTANTS :]
+        w, row[population_erf.CONSTANT_COLUMNS :]
     )
     q = np.sqrt(1 + 4 * (lam * gam) ** 2)
     expected = 1 - 8 * special.owens_t(np.sqrt(2) * a, 1 / q)
@@ -329,7 +329,9 @@ def test_memory_does_not_grow_with_the_number_of_steps():
         tracemalloc.stop()
         return size
 
-    table = 8 * 74 * population_erf.BLOCK  # the constants of one block of steps
+    table = (
+        8 * 74 * population_erf.CONSTANT_BLOCK_STEPS
+    )  # the constants of one block of steps
     assert peak(10_000, 20) < 10 * 10_000 * 5 * 8
     assert peak(1, 50_000) < 4 * table
 

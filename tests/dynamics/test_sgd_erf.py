@@ -134,7 +134,7 @@ def reduced_paths(dim, batch, paths, horizons, seed, **planted):
     for h in horizons:
         lams = temperatures(h)[done:]
         if planted:
-            state, generators = sgd_erf._run(
+            state, generators = sgd_erf._run_tiles(
                 state, generators, lams, setting, **(right | planted)
             )
         else:

@@ -37,7 +37,7 @@ from attnscope_explorer.state import (
     Number,
     Numbers,
     State,
-    carried,
+    carried_query,
     default_state,
     from_query,
     from_values,
@@ -106,11 +106,11 @@ def test_what_cannot_be_computed_is_one_sentence():
 
 def test_a_task_travels_between_views_and_the_dimension_always():
     state = state_of("landscape", {"dim": 80, "gamma2": 0.25, "runs": 7})
-    assert carried(state, "risk") == "dim=80&gamma2=0.25"
+    assert carried_query(state, "risk") == "dim=80&gamma2=0.25"
     # one dimension across tabs, also where a view has its own default
-    assert carried(default_state("posterior"), "risk") == "dim=20"
-    assert carried(default_state("risk"), "posterior") == "dim=400"
-    assert carried(default_state("landscape"), "training") == ""
+    assert carried_query(default_state("posterior"), "risk") == "dim=20"
+    assert carried_query(default_state("risk"), "posterior") == "dim=400"
+    assert carried_query(default_state("landscape"), "training") == ""
 
 
 @pytest.mark.parametrize("view", VIEWS)

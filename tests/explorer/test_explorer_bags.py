@@ -19,14 +19,14 @@ pytest.importorskip(
 from attnscope.figures.figure import Heat
 from attnscope_explorer import uploads
 from attnscope_explorer.app import create_app
-from attnscope_explorer.compute import answer, shown
+from attnscope_explorer.compute import answer, cached_view
 from attnscope_explorer.page import images, sentence
 from attnscope_explorer.pixels import data_uri
 from attnscope_explorer.state import (
     default_state,
     to_query,
 )
-from attnscope_explorer.views.bags import _fitted
+from attnscope_explorer.views.bags import _fitted_names
 
 
 def state_of(view, change):
@@ -65,11 +65,11 @@ def csv_of(batch, words=False):
     ],
 )
 def test_an_upload_is_fitted_and_shown(name, content, classes, tmp_path, monkeypatch):
-    number = uploads.keep(name, as_sent(content))
+    number = uploads.keep_upload(name, as_sent(content))
     # the same file has the same address
-    assert uploads.keep(name, as_sent(content)) == number
-    path = uploads.path_of(number)
-    assert path.parent == Path(uploads._home()) and path.stem == str(number)
+    assert uploads.keep_upload(name, as_sent(content)) == number
+    path = uploads.upload_path(number)
+    assert path.parent == Path(uploads._upload_folder()) and path.stem == str(number)
     state, what, words = answer(
         "bags", [("data", "upload"), ("upload", str(number)), ("loss", "mixture")]
     )
@@ -113,30 +113,34 @@ def bomb():
     ],
 )
 def test_a_bad_upload_is_one_sentence_and_is_not_kept(name, content, words):
-    before = set(Path(uploads._home()).iterdir())
+    before = set(Path(uploads._upload_folder()).iterdir())
     with pytest.raises(at.AttnscopeError, match=re.escape(words)) as refused:
-        uploads.keep(name, as_sent(content))
-    assert "\n" not in str(refused.value) and uploads._home() not in str(refused.value)
-    assert set(Path(uploads._home()).iterdir()) == before
+        uploads.keep_upload(name, as_sent(content))
+    assert "\n" not in str(refused.value) and uploads._upload_folder() not in str(
+        refused.value
+    )
+    assert set(Path(uploads._upload_folder()).iterdir()) == before
 
 
 def test_uploads_are_limited_in_size_and_number():
     with pytest.raises(at.AttnscopeError, match="at most 16 MB"):
-        uploads.keep("x.npz", "data:," + "A" * (uploads.LARGEST * 4 // 3 + 300))
+        uploads.keep_upload("x.npz", "data:," + "A" * (uploads.UPLOAD_BYTES * 4 // 3 + 300))
     with pytest.raises(at.AttnscopeError, match="did not arrive whole"):
-        uploads.keep("x.npz", "data:,?")
-    for i in range(uploads.KEPT + 2):
-        last = uploads.keep(f"{i}.npz", as_sent(npz(bags=BATCH.tokens, y=BATCH.target)))
+        uploads.keep_upload("x.npz", "data:,?")
+    for i in range(uploads.KEPT_UPLOADS + 2):
+        last = uploads.keep_upload(
+            f"{i}.npz", as_sent(npz(bags=BATCH.tokens, y=BATCH.target))
+        )
     assert (
-        len(list(Path(uploads._home()).iterdir())) == uploads.KEPT
-        and uploads.path_of(last).is_file()
+        len(list(Path(uploads._upload_folder()).iterdir())) == uploads.KEPT_UPLOADS
+        and uploads.upload_path(last).is_file()
     )
     assert "no longer kept" in answer("bags", [("data", "upload"), ("upload", "123")])[2]
     assert "Choose an .npz or .csv" in answer("bags", [("data", "upload")])[2]
     client = create_app().server.test_client()
     big = client.post(
         "/_dash-update-component",
-        data=b"x" * (2 * uploads.LARGEST + 1),
+        data=b"x" * (2 * uploads.UPLOAD_BYTES + 1),
         content_type="application/json",
     )
     assert big.status_code == 413
@@ -146,16 +150,16 @@ def test_the_digits_view_finds_the_zero():
     """The chosen token of every bag held out is the image of the only 0;
     looking at another bag does not fit again.
     """
-    what = shown(state_of("bags", {}))
+    what = cached_view(state_of("bags", {}))
     assert what.rows[0][0] == "this model" and what.rows[0][3] == "100%"
     assert [chosen for _, _, chosen in what.images].index(True) == np.argmax(
         [weight for _, weight, _ in what.images]
     )
-    shown(state_of("bags", {"bag": 3}))
-    fits = _fitted.cache_info().misses
-    other = shown(state_of("bags", {"bag": 7}))
+    cached_view(state_of("bags", {"bag": 3}))
+    fits = _fitted_names.cache_info().misses
+    other = cached_view(state_of("bags", {"bag": 7}))
     assert (
-        _fitted.cache_info().misses == fits
+        _fitted_names.cache_info().misses == fits
         and other.code == what.code
         and other.note.startswith("Bag 7:")
     )
@@ -165,7 +169,7 @@ def test_digits_are_shown_as_pictures_of_their_pixels():
     """Matplotlib reads the pixels that the view wrote, to half a shade of 255;
     the chosen picture is marked up.
     """
-    what = shown(state_of("bags", {"bag": 2}))
+    what = cached_view(state_of("bags", {"bag": 2}))
     bag = at.digit_bags(100, rule="key", part="test", seed=1).tokens[1].reshape(-1, 8, 8)
     assert len(what.images) == len(bag)
     for (source, _, _), ink in zip(what.images, bag):
@@ -177,7 +181,7 @@ def test_digits_are_shown_as_pictures_of_their_pixels():
     assert [type(frame).__name__ == "Mark" for frame in frames] == [
         chosen for _, _, chosen in what.images
     ]
-    assert images(shown(state_of("bags", {"data": "drawn", "loss": "mixture"}))) == []
+    assert images(cached_view(state_of("bags", {"data": "drawn", "loss": "mixture"}))) == []
 
 
 def test_a_picture_may_be_wide_and_out_of_range():
@@ -188,7 +192,7 @@ def test_a_picture_may_be_wide_and_out_of_range():
 
 def test_sentences_are_shown_with_their_words_shaded():
     try:
-        what = shown(state_of("bags", {"data": "text"}))
+        what = cached_view(state_of("bags", {"data": "text"}))
     except at.AttnscopeError as error:
         pytest.skip(str(error))
     words, weights, chosen = zip(*what.words)

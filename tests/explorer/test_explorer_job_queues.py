@@ -11,7 +11,7 @@ pytest.importorskip(
 from attnscope.errors import AttnscopeError
 from attnscope_explorer import compute as answers
 from attnscope_explorer import job_queues as lanes
-from attnscope_explorer.callbacks import LATER, PARTS, _later
+from attnscope_explorer.callbacks import PARTS, STILL_COMPUTING, _waiting_parts
 from attnscope_explorer.job_queues import Lane
 from attnscope_explorer.state import default_state
 from attnscope_explorer.views.training import training
@@ -22,8 +22,8 @@ LONG = 300.0  # seconds: only a defect waits so long
 @pytest.fixture
 def impatient(monkeypatch):
     """Every job that is looked at while it runs is overdue, and is looked at often."""
-    monkeypatch.setattr(lanes, "PATIENCE", 0.0)
-    monkeypatch.setattr(lanes, "LOOK", 0.01)
+    monkeypatch.setattr(lanes, "HANDOVER_SECONDS", 0.0)
+    monkeypatch.setattr(lanes, "POLL_SECONDS", 0.01)
 
 
 class Held:
@@ -105,7 +105,7 @@ def test_errors_are_kept_for_whoever_asks_again(impatient):
 
 
 def test_finished_jobs_nobody_asks_for_are_forgotten(impatient, monkeypatch):
-    monkeypatch.setattr(lanes, "KEPT", 2)
+    monkeypatch.setattr(lanes, "KEPT_JOBS", 2)
     lane = Lane("test", spare=1)
     for i in range(6):
         heavy = Held(i)
@@ -128,8 +128,8 @@ def test_a_second_client_is_answered_while_training_of_another_runs(impatient, m
         events.append("the heavy step ends")
         return step
 
-    monkeypatch.setattr(answers, "QUICK", Lane("test", spare=3))
-    monkeypatch.setattr(answers, "_trained", trained)
+    monkeypatch.setattr(answers, "QUICK_LANE", Lane("test", spare=3))
+    monkeypatch.setattr(answers, "_training_view", trained)
     values = [
         ("batch", 1000),
         ("length", 1000),
@@ -149,7 +149,9 @@ def test_a_second_client_is_answered_while_training_of_another_runs(impatient, m
 
 def test_what_is_not_ready_says_so_and_has_the_page_ask_again():
     first, second = (
-        dict(zip([name for name, _ in PARTS], _later(fresh=True))) for _ in range(2)
+        dict(zip([name for name, _ in PARTS], _waiting_parts(fresh=True))) for _ in range(2)
     )
-    assert first["note"] == LATER and first["lived"]["done"] < first["lived"]["total"]
+    assert (
+        first["note"] == STILL_COMPUTING and first["lived"]["done"] < first["lived"]["total"]
+    )
     assert first["lived"] != second["lived"]

@@ -141,7 +141,7 @@ def test_ctrl_c_ends_the_page_while_it_computes(tmp_path):
         "import tempfile; tempfile.tempdir = " + repr(str(tmp_path)) + "\n"
         "from attnscope_explorer import uploads\n"
         "from attnscope_explorer.app import leave, serve\n"
-        "uploads._home(); serve(port=0, open_browser=False); leave()"
+        "uploads._upload_folder(); serve(port=0, open_browser=False); leave()"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code],

@@ -21,11 +21,11 @@ pytest.importorskip(
 
 from attnscope.figures.figure import Line, Points
 from attnscope_explorer.callbacks import _task_rows
-from attnscope_explorer.compute import answer, shown
-from attnscope_explorer.knobs import FIELDS, VIEWS, arguments_of, knobs, unused
+from attnscope_explorer.compute import answer, cached_view
+from attnscope_explorer.knobs import FIELDS, VIEWS, arguments_of, knobs, unused_knobs
 from attnscope_explorer.page import page
 from attnscope_explorer.state import default_state, from_query, to_query
-from attnscope_explorer.views.risk_planted import REFERENCES
+from attnscope_explorer.views.risk_planted import REFERENCE_METHODS
 
 PLANTED = [
     word
@@ -49,7 +49,7 @@ def names_of(what):
 
 @pytest.mark.parametrize("word", PLANTED)
 def test_the_risk_view_shows_every_planted_task_by_the_lines_it_shows(word):
-    what = shown(small(word))
+    what = cached_view(small(word))
     names = names_of(what)
     lines = [m for m in what.figure.panels[0].marks if isinstance(m, Line)]
     assert len(lines) == len(names["curves"])
@@ -59,7 +59,7 @@ def test_the_risk_view_shows_every_planted_task_by_the_lines_it_shows(word):
     bars = {
         m.label.split(",")[0]: m for m in what.figure.panels[0].marks if isinstance(m, Points)
     }
-    for name in set(names["curves"]) - set(REFERENCES):
+    for name in set(names["curves"]) - set(REFERENCE_METHODS):
         values = names["curves"][name]
         sampled = values[:, 2] > 0
         if sampled.any():
@@ -71,7 +71,7 @@ def test_the_risk_view_shows_every_planted_task_by_the_lines_it_shows(word):
 @pytest.mark.parametrize("word", [w for w in PLANTED if w != "sparse-tokens"])
 def test_shown_risks_lie_between_bayes_and_what_fresh_draws_say(word):
     """By another route: Monte Carlo with another seed, whatever the view used."""
-    names = names_of(shown(small(word)))
+    names = names_of(cached_view(small(word)))
     predictor = at.Softmax(0.4)
     value, error, _ = names["at_chosen"]["softmax"]
     fresh = at.risk(
@@ -90,7 +90,7 @@ def test_shown_risks_lie_between_bayes_and_what_fresh_draws_say(word):
 
 
 def test_the_error_of_classes_is_that_of_predictions_on_tokens():
-    names = names_of(shown(small("sparse-tokens", strength=3.0)))
+    names = names_of(cached_view(small("sparse-tokens", strength=3.0)))
     task = names["task"]
     batch = task.sample(20_000, seed=5)
     wrong = (
@@ -134,8 +134,8 @@ def test_a_matrix_too_large_for_a_page_is_one_sentence():
 
 
 def test_knobs_of_other_tasks_are_hidden_also_where_there_is_no_answer():
-    assert {"relevant", "weights"} & unused("risk", "multi-location") == set()
-    assert {"relevant", "weights", "lengths", "strengths"} <= unused(
+    assert {"relevant", "weights"} & unused_knobs("risk", "multi-location") == set()
+    assert {"relevant", "weights", "lengths", "strengths"} <= unused_knobs(
         "risk", "single-location"
     )
     rows = list(VIEWS["training"])
@@ -151,7 +151,7 @@ def test_an_argument_whose_name_is_taken_has_a_longer_one():
         "training", "task=correlated-background&decay=0.001&task_decay=2"
     )
     assert sentences == [] and (state.decay, state.task_decay) == (0.001, 2.0)
-    assert "'decay': 2.0" in shown(small("correlated-background", task_decay=2.0)).code
+    assert "'decay': 2.0" in cached_view(small("correlated-background", task_decay=2.0)).code
 
 
 # Addresses of 0.1.0, as people have kept them

@@ -18,7 +18,7 @@ pytest.importorskip(
 from attnscope.figures.figure import Band, Line, Points
 from attnscope_explorer import live
 from attnscope_explorer.callbacks import _parts
-from attnscope_explorer.compute import answer, shown
+from attnscope_explorer.compute import answer, cached_view
 from attnscope_explorer.flow import descent
 from attnscope_explorer.python_lines import training_limits
 from attnscope_explorer.state import (
@@ -81,7 +81,7 @@ def test_the_copied_lines_make_the_shown_numbers(view, change):
     """In an interpreter's namespace of their own; the figure's arrays must be theirs to the last
     bit, after a trip through JSON.
     """
-    what = shown(state_of(view, change))
+    what = cached_view(state_of(view, change))
     names = {}
     exec(what.code, names)
     data = json.loads(json.dumps(what.plotly, allow_nan=False))["data"]
@@ -138,7 +138,7 @@ def test_the_copied_lines_make_the_shown_numbers(view, change):
 
 
 def test_the_landscape_shows_the_risk_that_the_library_gives_point_by_point():
-    what = shown(default_state("landscape"))
+    what = cached_view(default_state("landscape"))
     heat = what.figure.panels[0].marks[0]
     task = at.SingleLocation(400, 10)
     for i, j in ((0, 0), (30, 30), (45, 12), (60, 60)):
@@ -151,7 +151,7 @@ def test_arrows_point_where_descent_goes():
     """Each arrow is six points, tail, tip, barb, tip, barb, gap:
     along the flow, with barbs behind the tip on either side.
     """
-    what = shown(default_state("landscape"))
+    what = cached_view(default_state("landscape"))
     names = {}
     exec(what.code, names)
     arrows = what.figure.panels[0].marks[1]
@@ -173,7 +173,7 @@ def test_arrows_point_where_descent_goes():
 
 
 def test_drawn_paths_leave_out_only_what_no_eye_sees():
-    what = shown(default_state("landscape"))
+    what = cached_view(default_state("landscape"))
     full = next(
         m for m in what.figure.panels[0].marks if isinstance(m, Line) and "oracle" in m.label
     )
@@ -198,8 +198,8 @@ def test_what_is_marked_as_stationary_is(predictor):
     not for an activation that is not odd.
     """
     state = state_of("landscape", {"predictor": predictor, "runs": 1, "steps": 10})
-    code = shown(state).code
-    figure = shown(state).figure
+    code = cached_view(state).code
+    figure = cached_view(state).figure
     names = {}
     exec(code, names)
     marked = [m for m in figure.panels[0].marks if isinstance(m, Points)]
@@ -219,7 +219,11 @@ def test_what_is_marked_as_stationary_is(predictor):
 
 
 def test_points_that_no_unit_vectors_have_are_masked():
-    z = shown(state_of("landscape", {"x": "kappa", "y": "eta"})).figure.panels[0].marks[0]
+    z = (
+        cached_view(state_of("landscape", {"x": "kappa", "y": "eta"}))
+        .figure.panels[0]
+        .marks[0]
+    )
     inside = z.x[None, :] ** 2 + z.y[:, None] ** 2 <= 1 + 1e-12
     np.testing.assert_array_equal(np.isfinite(z.z), inside)
 
@@ -265,10 +269,10 @@ def test_the_presets_are_the_papers_experiments():
             experiment.start,
         )
     state, _ = from_query("training", presets()["init manifold"])
-    assert shown(state).rows[0][:2] == ("oracle", "30")
+    assert cached_view(state).rows[0][:2] == ("oracle", "30")
     run = at.run_experiment("init_manifold", progress=False)
     np.testing.assert_allclose(
-        shown(state).figure.panels[0].marks[1].y,
+        cached_view(state).figure.panels[0].marks[1].y,
         run.figure().panels[0].marks[1].y,
         rtol=EXACT,
     )
@@ -321,7 +325,7 @@ def test_what_is_shown_on_the_way_is_what_its_lines_compute(monkeypatch, change,
     """Piece by piece: after every piece the copied lines give the shown figure to the last bit,
     and the last is all of it.
     """
-    monkeypatch.setattr(live, "PIECE", piece)
+    monkeypatch.setattr(live, "PIECE_SECONDS", piece)
     fewer = {"steps": min(change["steps"], 60)} if piece < 0 else {}  # one step a call
     state = state_of("training", {"seed": 11, **change, **fewer})
     seen = []
@@ -347,11 +351,11 @@ def test_what_is_shown_on_the_way_is_what_its_lines_compute(monkeypatch, change,
                 np.testing.assert_array_equal(a.y, b.y)
                 assert a.label == b.label
                 assert a.label == "" or ("on the way" in a.label) == (what.done < what.total)
-    assert live.current(state) is not None and len(live._runs) <= live.KEPT
+    assert live.current_run(state) is not None and len(live._runs) <= live.KEPT_RUNS
 
 
 def test_a_stopped_run_stays_where_it_is(monkeypatch):
-    monkeypatch.setattr(live, "PIECE", 0.0)
+    monkeypatch.setattr(live, "PIECE_SECONDS", 0.0)
     values = [("steps", 5000), ("seed", 77)]
     state, first, _ = answer("training", values)
     assert first.done < first.total == 5000
@@ -361,7 +365,7 @@ def test_a_stopped_run_stays_where_it_is(monkeypatch):
         "total": 5000,
         "fresh": True,
     }
-    monkeypatch.setattr(live, "PIECE", 3600.0)  # until it is finished
+    monkeypatch.setattr(live, "PIECE_SECONDS", 3600.0)  # until it is finished
     assert answer("training", values)[1].done == 5000
 
 
@@ -393,15 +397,15 @@ def test_a_call_trains_as_many_steps_as_fit_at_the_measured_pace(monkeypatch, co
 
     monkeypatch.setattr(live.time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(live, "computed", begun)
-    monkeypatch.setattr(live, "_extended", extended)
+    monkeypatch.setattr(live, "_extended_run", extended)
     state = state_of("training", {**HEAVY, "seed": int(1e7 * cost)})
     for _ in range(8):
         before = clock[0]
         calls.append(0)
-        done = int(live.advanced(state).step[-1])
+        done = int(live.advanced_run(state).step[-1])
         assert done == sum(calls) and calls[-1] >= (done < 200_000)
-        assert clock[0] - before <= live.PIECE + cost + 1e-9
-    fitting = live.PIECE / cost
+        assert clock[0] - before <= live.PIECE_SECONDS + cost + 1e-9
+    fitting = live.PIECE_SECONDS / cost
     assert calls[-2] >= min(fitting / 2, 1) or done == 200_000  # and no call is wasted
     live._runs.pop(state)
 
@@ -413,7 +417,7 @@ def test_a_step_that_is_too_much_for_any_slice_is_one_sentence():
 
 
 def test_the_heavy_request_that_blocked_the_page_is_a_step_at_a_time(monkeypatch):
-    monkeypatch.setattr(live, "PIECE", 0.0)
+    monkeypatch.setattr(live, "PIECE_SECONDS", 0.0)
     # the same way through, a 250th of the work
     values = [*HEAVY.items(), ("runs", 1), ("length", 200)]
     first, second = (answer("training", values)[1] for _ in range(2))
@@ -425,7 +429,7 @@ def test_the_heavy_request_that_blocked_the_page_is_a_step_at_a_time(monkeypatch
 
 
 def test_convergence_ends_at_the_plateau_and_beats_nobody_below_bayes():
-    what = shown(state_of("convergence", {}))
+    what = cached_view(state_of("convergence", {}))
     curves = {m.label: m.y for m in what.figure.panels[0].marks if isinstance(m, Line)}
     plateau = curves["plateau of this bandwidth"][0]
     assert plateau < curves["softmax, theory"][-1] < 1.05 * plateau
@@ -433,7 +437,10 @@ def test_convergence_ends_at_the_plateau_and_beats_nobody_below_bayes():
         curves["Bayes"] < curves["softmax, theory"]
     ).all()
     shrinking = (
-        shown(state_of("convergence", {"rule": "shrinking"})).figure.panels[0].marks[0].y
+        cached_view(state_of("convergence", {"rule": "shrinking"}))
+        .figure.panels[0]
+        .marks[0]
+        .y
     )
     assert shrinking[-1] < 0.5 * plateau
     assert "must be" in answer("convergence", [("noise", "0")])[2]
@@ -441,10 +448,10 @@ def test_convergence_ends_at_the_plateau_and_beats_nobody_below_bayes():
 
 @pytest.mark.slow
 def test_samples_shade_the_hard_phase_where_there_is_one():
-    hard = shown(state_of("samples", {"length": 5, "spike": 1.0, "noise": 0.01}))
+    hard = cached_view(state_of("samples", {"length": 5, "spike": 1.0, "noise": 0.01}))
     assert "hard phase" in hard.note
     bands = [m for m in hard.figure.panels[0].marks if m.label == "hard phase"]
     np.testing.assert_allclose(bands[0].x, [1.421, 1.957], atol=5e-4)
-    easy = shown(state_of("samples", {}))
+    easy = cached_view(state_of("samples", {}))
     assert "without a jump" in easy.note
     assert not [m for m in easy.figure.panels[0].marks if m.label == "hard phase"]

@@ -23,8 +23,8 @@ from selenium.webdriver.common.keys import Keys
 
 from attnscope_explorer.app import create_app
 from attnscope_explorer.callbacks import _parts
-from attnscope_explorer.compute import shown
-from attnscope_explorer.live_figure import QUICK
+from attnscope_explorer.compute import cached_view
+from attnscope_explorer.live_figure import LIVE_VIEWS
 from attnscope_explorer.state import VIEWS, from_query
 
 # counts drawings and requests of both kinds from here on
@@ -44,17 +44,17 @@ def body(view, **texts):
     return {"output": "figure", "view": view, "inputs": inputs}
 
 
-@pytest.mark.parametrize("view", QUICK)
+@pytest.mark.parametrize("view", LIVE_VIEWS)
 def test_the_figure_is_that_of_the_chain(client, view):
     texts = {"seed": "3"} if "seed" in VIEWS[view] else {}
     # a busy machine may need more than the time a request waits
     own = wait(lambda: client.post("/figure", json=body(view, **texts)).json, "the figure")
     state, _ = from_query(view, "&".join(f"{a}={b}" for a, b in texts.items()))
-    theirs = _parts(state, shown(state), fresh=True)[0]
+    theirs = _parts(state, cached_view(state), fresh=True)[0]
     assert own["figure"] == json.loads(json.dumps(theirs))
     assert theirs["layout"]["meta"]["key"].startswith(f"{view}?")
     # what is kept for downloads is left alone
-    assert "key" not in shown(state).plotly["layout"]["meta"]
+    assert "key" not in cached_view(state).plotly["layout"]["meta"]
 
 
 def test_a_text_that_cannot_be_used_has_no_figure(client):
@@ -100,7 +100,7 @@ def test_a_slider_draws_its_figure_once_and_the_texts_follow(browser, address):
     drawn, own, chain = browser.execute_script(SEEN)
     assert (drawn, own) == (1, 1) and chain >= 1
     state, _ = from_query("landscape", f"runs=3&gamma2={value}")
-    assert json.loads(settled(browser))[0]["z"] == shown(state).plotly["data"][0]["z"]
+    assert json.loads(settled(browser))[0]["z"] == cached_view(state).plotly["data"][0]["z"]
     assert complaints(browser, address) == []
 
 
@@ -131,7 +131,7 @@ def test_a_drag_ends_at_its_last_position(browser, address):
     wait(lambda: f"temperature={boxes[-1]}" in browser.current_url, "the address")
     wait(lambda: f"at.Erf({boxes[-1]})" in text(browser, "code"), "the lines")
     state, _ = from_query("landscape", f"runs=3&temperature={boxes[-1]}")
-    assert json.loads(settled(browser))[0]["z"] == shown(state).plotly["data"][0]["z"]
+    assert json.loads(settled(browser))[0]["z"] == cached_view(state).plotly["data"][0]["z"]
     assert browser.execute_script(SEEN)[1] < 12
     assert knob(browser, "temperature").get_attribute("value") == boxes[-1]
     assert complaints(browser, address) == []
@@ -151,7 +151,7 @@ def test_a_knob_turned_after_the_slider_wins(browser, address):
     wait(lambda: "linear" in browser.current_url, "the predictor in the address")
     wait(lambda: f"gamma2={value}" in browser.current_url, "the slider in the address")
     state, _ = from_query("landscape", f"predictor=linear&gamma2={value}&runs=3")
-    true = shown(state).plotly["data"][0]["z"]
+    true = cached_view(state).plotly["data"][0]["z"]
     wait(lambda: json.loads(browser.execute_script(FIGURE))[0]["z"] == true, "both in it")
 
 

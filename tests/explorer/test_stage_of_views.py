@@ -12,10 +12,10 @@ pytest.importorskip(
     "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
 )
 
-from attnscope_explorer.compute import shown
-from attnscope_explorer.stage_data import WEIGHTS
+from attnscope_explorer.compute import cached_view
+from attnscope_explorer.stage_data import WEIGHTS_TITLE
 from attnscope_explorer.state import VIEWS, default_state
-from attnscope_explorer.views.convergence import FIRST
+from attnscope_explorer.views.convergence import STAGE_TOKENS
 
 SHORT = 5.1e-4  # half a unit of the fourth digit, which is what bars keep
 STAGE = [ASSETS / "numbers.js", ASSETS / "stage.js"]
@@ -23,7 +23,7 @@ STAGE = [ASSETS / "numbers.js", ASSETS / "stage.js"]
 
 def stage_of(view, **change):
     """The stage, the figure's traces, and the names of the lines under it."""
-    what = shown(default_state(view).changed(**change))
+    what = cached_view(default_state(view).changed(**change))
     names = {}
     exec(what.code, names)
     # as the page gets it: keys are texts
@@ -33,7 +33,7 @@ def stage_of(view, **change):
 
 @pytest.mark.parametrize("view", [view for view in VIEWS if view != "bags"])
 def test_every_view_has_the_task_on_stage(view):
-    stage = shown(default_state(view)).plotly["layout"]["meta"]["stage"]
+    stage = cached_view(default_state(view)).plotly["layout"]["meta"]["stage"]
     assert stage["setting"] and stage["label"]
 
 
@@ -59,16 +59,18 @@ def test_convergence_stages_the_weights_of_its_operators():
         given = meta["setting"]["given"]
         rows = dict(given["rows"])
         operator = {"softmax": names["softmax"], "CME": names["cme"]}[name]
-        k, v, q = names["k"][:FIRST], names["v"][:FIRST], names["q"]
+        k, v, q = names["k"][:STAGE_TOKENS], names["v"][:STAGE_TOKENS], names["q"]
         np.testing.assert_allclose(rows["key along the query"], k @ q, rtol=SHORT)
         # the second route: the operator's own answer to these values
-        assert given["prediction"] == pytest.approx(operator(q, k, v, FIRST)[0], rel=SHORT)
+        assert given["prediction"] == pytest.approx(
+            operator(q, k, v, STAGE_TOKENS)[0], rel=SHORT
+        )
         assert given["truth"] == pytest.approx(names["truth"], rel=SHORT)
-        assert np.dot(rows[WEIGHTS], v[:, 0]) == pytest.approx(
+        assert np.dot(rows[WEIGHTS_TITLE], v[:, 0]) == pytest.approx(
             given["prediction"], abs=SHORT * np.abs(v).sum()
         )
     out = evaluated(STAGE, "attnscopeStage.sequence(given)", stage["setting"])
-    assert (out["length"], out["location"]) == (FIRST, -1)
+    assert (out["length"], out["location"]) == (STAGE_TOKENS, -1)
 
 
 def test_bags_are_staged_one_by_one():
@@ -79,7 +81,7 @@ def test_bags_are_staged_one_by_one():
     for i in (0, 7, 50):
         given = stage["bags"][str(points["meta"]["bags"][i])]
         rows = dict(given["rows"])
-        np.testing.assert_allclose(rows[WEIGHTS], names["attention"][i], rtol=SHORT)
+        np.testing.assert_allclose(rows[WEIGHTS_TITLE], names["attention"][i], rtol=SHORT)
         np.testing.assert_allclose(
             rows["each token's own answer"], np.ravel(names["alone"][i]), rtol=SHORT
         )

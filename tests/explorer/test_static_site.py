@@ -17,9 +17,9 @@ needs_a_browser()
 import attnscope as at
 from attnscope.cli import app
 from attnscope_explorer.state import to_query
-from attnscope_explorer.static_page.build import LARGEST
-from attnscope_explorer.static_page.examples import LISTED, state_of
-from attnscope_explorer.static_page.tables import interpolated, make_tables
+from attnscope_explorer.static_page.build import SITE_BYTES
+from attnscope_explorer.static_page.examples import EXAMPLE_ADDRESSES, state_of
+from attnscope_explorer.static_page.tables import interpolated_log_excess, make_tables
 from attnscope_explorer.tours.registry import all_tours
 
 PLACES = 100  # fresh places of a table, at random between its nodes
@@ -40,7 +40,7 @@ def test_the_page_reads_tables_as_their_maker_does():
     call = f"(window.attnscopeTables = given.record, Object.fromEntries({each}))"
     page = evaluated([STATIC / "tables.js"], call, given)
     for name, table in tables.items():
-        exact = [interpolated(table, place) for place in places[name]]
+        exact = [interpolated_log_excess(table, place) for place in places[name]]
         np.testing.assert_allclose(page[name], exact, rtol=1e-10)
 
 
@@ -55,7 +55,7 @@ def _place(table, rng):
 
 
 def test_listed_examples_are_addresses_in_their_shortest_form():
-    for view, queries in LISTED.items():
+    for view, queries in EXAMPLE_ADDRESSES.items():
         for query in queries:
             assert to_query(state_of(view, query)) == query
 
@@ -82,7 +82,7 @@ def browser(tmp_path_factory):
 def test_it_is_small_and_whole(site):
     folder, told = site
     files = [path for path in folder.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) == told["bytes"] <= LARGEST
+    assert sum(path.stat().st_size for path in files) == told["bytes"] <= SITE_BYTES
     assert len(files) == told["files"]
 
 
@@ -150,7 +150,7 @@ def _left_out(told, step, query):
 @pytest.mark.slow
 def test_every_example_opens(browser, site):
     folder, told = site
-    for view, queries in LISTED.items():
+    for view, queries in EXAMPLE_ADDRESSES.items():
         for query in queries:
             if any(s.startswith(f"/{view}?{query}:") for s in told["left_out"]):
                 continue

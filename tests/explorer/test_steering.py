@@ -16,12 +16,12 @@ pytest.importorskip(
     "dash", reason="the explorer needs dash: pip install 'attnscope[explorer]'"
 )
 
-from attnscope.figures.render_plotly import PALETTE
+from attnscope.figures.render_plotly import SCREEN_PALETTE
 from attnscope.theory.optima.stable_step import stable_step
 from attnscope_explorer import compute
-from attnscope_explorer.compute import answer, shown
+from attnscope_explorer.compute import answer, cached_view
+from attnscope_explorer.stable_steps import PAPER_STEP_SIZE, limit_of
 from attnscope_explorer.state import default_state, from_query, to_query
-from attnscope_explorer.stable_steps import USUAL, limit_of
 from attnscope_explorer.views.training import training
 
 ASSETS = Path(compute.__file__).parent / "assets"
@@ -36,14 +36,16 @@ def state_of(view, **change):
 def test_the_step_follows_the_limit_in_every_dimension(dim, predictor):
     state = state_of("landscape", dim=dim, predictor=predictor, runs=3, steps=50)
     names = {}
-    exec(shown(state).code, names)
+    exec(cached_view(state).code, names)
     limit = stable_step(names["points"])
     assert limit_of(state) == limit
-    assert names["step_size"] == (USUAL if limit > USUAL else float(f"{limit / 2:.2g}"))
+    assert names["step_size"] == (
+        PAPER_STEP_SIZE if limit > PAPER_STEP_SIZE else float(f"{limit / 2:.2g}")
+    )
     assert names["run"].setup.step_size == names["step_size"] < limit
     # and the risk of no run rises
     assert (np.diff(names["run"].excess) <= 1e-9 * names["run"].excess[:, :-1]).all()
-    assert not [a for a in shown(state).advice if a.warn]
+    assert not [a for a in cached_view(state).advice if a.warn]
     trained = state_of("training", dim=dim, predictor=predictor, runs=2, steps=20)
     again = {}
     exec(training(trained).code, again)
@@ -52,7 +54,7 @@ def test_the_step_follows_the_limit_in_every_dimension(dim, predictor):
 
 def test_a_chosen_step_is_used_as_it_is_and_warned_of():
     state = state_of("landscape", dim=10**4, step_size=4e-3, runs=3, steps=100)
-    what = shown(state)
+    what = cached_view(state)
     assert "step_size = 0.004\n" in what.code
     (warning,) = [a for a in what.advice if a.warn]
     assert "unstable" in warning.sentence and warning.buttons[0][1] == {"step_size": "auto"}
@@ -80,12 +82,12 @@ def test_other_tasks_have_the_usual_step_and_no_advice_about_it():
 
 
 def test_swapped_runs_are_pointed_to_and_moments_and_swap_move_mend_them():
-    what = shown(default_state("landscape"))
+    what = cached_view(default_state("landscape"))
     (swap,) = [a for a in what.advice if "swapped" in a.sentence]
     asked = dict(pair for _, values in swap.buttons for pair in values.items())
     assert asked == {"x": "eta", "y": "theta", "start": "moments", "swap_move": "on"}
     for change in ({"start": "moments"}, {"swap_move": "on"}):
-        mended = shown(state_of("landscape", **change))
+        mended = cached_view(state_of("landscape", **change))
         assert ("runs: oracle", "30 of 30") in [row[:2] for row in mended.rows]
         assert not mended.advice
 
@@ -93,7 +95,7 @@ def test_swapped_runs_are_pointed_to_and_moments_and_swap_move_mend_them():
 def test_runs_that_are_on_their_way_get_a_button_for_more_steps():
     (more,) = [
         a
-        for a in shown(state_of("landscape", dim=10**4, runs=5, steps=2000)).advice
+        for a in cached_view(state_of("landscape", dim=10**4, runs=5, steps=2000)).advice
         if "on their way" in a.sentence
     ]
     assert more.buttons == (("Train 20,000 steps", {"steps": "20000"}),)
@@ -102,7 +104,7 @@ def test_runs_that_are_on_their_way_get_a_button_for_more_steps():
 def marks(state):
     return {
         t["name"].split(":")[0]: t
-        for t in shown(state).plotly["data"]
+        for t in cached_view(state).plotly["data"]
         if t.get("mode") == "markers"
     }
 
@@ -117,7 +119,7 @@ def test_no_stationary_point_hides_another_and_the_figure_keeps_their_places(pla
             assert abs(a[0] - b[0]) + abs(a[1] - b[1]) > 0.05
     task = at.SingleLocation(400, 10)
     points = {p.name: p for p in at.stationary_points(task, at.Erf(0.1))}
-    for mark in shown(state).figure.panels[0].marks:
+    for mark in cached_view(state).figure.panels[0].marks:
         name = getattr(mark, "label", "").split(":")[0]
         if name in points:
             o = points[name].overlaps
@@ -130,9 +132,9 @@ def test_heads_on_stage_are_those_of_the_runs(dim):
     """What a path's point says of the overlaps that the plane does not show."""
     state = state_of("landscape", dim=dim, runs=4, steps=400)
     names = {}
-    exec(shown(state).code, names)
+    exec(cached_view(state).code, names)
     logged = names["run"].log.reshape(5, -1).T
-    for trace in shown(state).plotly["data"]:
+    for trace in cached_view(state).plotly["data"]:
         rest = trace.get("meta", {}).get("rest")
         if rest is None:
             continue
@@ -142,9 +144,9 @@ def test_heads_on_stage_are_those_of_the_runs(dim):
             if x is not None:
                 off = np.abs(logged - [x, eta, theta, y, rho]).max(axis=1)
                 assert off.min() < 1.1e-3
-    stage = shown(state).plotly["layout"]["meta"]["stage"]
+    stage = cached_view(state).plotly["layout"]["meta"]["stage"]
     assert stage["setting"]["dim"] == dim and stage["plane"]["x"] == "kappa"
-    json.dumps(shown(state).plotly, allow_nan=False)
+    json.dumps(cached_view(state).plotly, allow_nan=False)
 
 
 def test_sentences_without_their_packages_are_an_explanation(monkeypatch):
@@ -153,7 +155,7 @@ def test_sentences_without_their_packages_are_an_explanation(monkeypatch):
     def absent(state):
         raise AttnscopeError("sentences need the extra attnscope[text]")
 
-    monkeypatch.setitem(compute.RENDER, "bags", absent)
+    monkeypatch.setitem(compute.VIEW_FUNCTIONS, "bags", absent)
     state, what, words = answer("bags", [("data", "text"), ("seed", "77")])
     assert state.data == "text" and what is None and "attnscope[text]" in words
 
@@ -193,8 +195,8 @@ def test_every_curve_stands_out_and_no_two_are_alike(theme):
     script = (ASSETS / "drawing.js").read_text()
     line = re.search(r"const lighter = \{([^}]*)\}", script).group(1)
     lighter = dict(re.findall(r'"(#\w{6})": "(#\w{6})"', line))
-    assert set(lighter) <= set(PALETTE)  # what is lit is of the palette
-    drawn = [lighter.get(c, c) if theme == "dark" else c for c in PALETTE]
+    assert set(lighter) <= set(SCREEN_PALETTE)  # what is lit is of the palette
+    drawn = [lighter.get(c, c) if theme == "dark" else c for c in SCREEN_PALETTE]
     for colour in drawn:
         assert contrast(colour, themes()[theme]["card"]) >= 3, colour
     for one, other in combinations(drawn, 2):

@@ -17,12 +17,12 @@ from attnscope.claims.registry import own_claims
 from attnscope.errors import AttnscopeError
 from attnscope.formulas.typeset import formulas, inks, plain
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope_explorer.compute import RENDER
+from attnscope_explorer.compute import VIEW_FUNCTIONS
 from attnscope_explorer.fields import plain as typed
 from attnscope_explorer.state import VIEWS, from_query
 from attnscope_explorer.tours.registry import all_tours, one_step, one_tour, steps_of_claims
-from attnscope_explorer.tours.stated import shown
-from attnscope_explorer.tours.tour import FORMULAS, TEXTS
+from attnscope_explorer.tours.stated_numbers import view_values
+from attnscope_explorer.tours.tour import FORMULA_SEPARATOR, TEXT_FIELDS
 
 STEPS = [
     pytest.param(tour, k, id=f"{tour.name}-{k + 1}")
@@ -71,7 +71,7 @@ def test_every_number_is_a_knob_or_computed(tour, k):
     """The value of a knob is what the page shows; any other number has its function."""
     step = tour.steps[k]
     knobs = {typed(getattr(s, n)) for s in _states(step) for n in VIEWS[step.view]}
-    said = [m for name in TEXTS for m in NUMBER.findall(plain(getattr(step, name)))]
+    said = [m for name in TEXT_FIELDS for m in NUMBER.findall(plain(getattr(step, name)))]
     assert [number for number in said if number not in knobs | ENDS | set(step.numbers)] == []
     assert [number for number in step.numbers if number not in said] == []
 
@@ -79,7 +79,7 @@ def test_every_number_is_a_knob_or_computed(tour, k):
 @pytest.mark.parametrize(("tour", "k"), STEPS)
 def test_texts_and_formulas_are_set(tour, k):
     step = tour.steps[k]
-    for part in step.formula.split(FORMULAS):
+    for part in step.formula.split(FORMULA_SEPARATOR):
         assert formulas(part) == [part]
     for html in step.html().values():
         ElementTree.fromstring(f"<p>{html}</p>")
@@ -87,7 +87,7 @@ def test_texts_and_formulas_are_set(tour, k):
         assert "\\" not in set_text and "{" not in set_text
     assert 1 <= len(re.findall(r"[.!?](?= |$)", plain(step.sentence))) <= 5
     assert step.question.rstrip().endswith(("?", ".")) and step.answer.endswith(".")
-    assert max(len(getattr(step, name)) for name in TEXTS) <= 420
+    assert max(len(getattr(step, name)) for name in TEXT_FIELDS) <= 420
 
 
 def test_numbers_agree_to_their_last_digit():
@@ -124,7 +124,7 @@ def test_every_number_stated_is_what_the_library_computes(tour, k):
 @pytest.mark.parametrize(("tour", "k"), VIEWED)
 def test_every_view_computes(tour, k):
     for state in _states(tour.steps[k]):
-        assert RENDER[state.view](state).rows
+        assert VIEW_FUNCTIONS[state.view](state).rows
 
 
 def test_every_claim_of_a_step_exists():
@@ -137,7 +137,7 @@ def test_the_record_is_plain_data():
     for tour in all_tours():
         record = json.loads(tour.to_json())
         assert record == tour.record() and len(record["steps"]) == len(tour.steps)
-        assert set(record["steps"][0]["html"]) == {*TEXTS, "formula"}
+        assert set(record["steps"][0]["html"]) == {*TEXT_FIELDS, "formula"}
 
 
 def test_unknown_tours_and_steps_get_one_sentence():
@@ -158,9 +158,9 @@ def _hex(css: str, dark: bool) -> dict[str, str]:
 def test_inks_are_read_on_light_and_dark_and_have_their_curves_colour():
     from importlib.resources import files
 
-    from attnscope.registry import PREDICTORS
     from attnscope.figures.outcomes import OUTCOMES
-    from attnscope.figures.render_plotly import PALETTE
+    from attnscope.figures.render_plotly import SCREEN_PALETTE
+    from attnscope.registry import PREDICTORS
 
     css = (files("attnscope_explorer") / "assets" / "tours.css").read_text("utf-8")
     used = {
@@ -179,7 +179,9 @@ def test_inks_are_read_on_light_and_dark_and_have_their_curves_colour():
     lines = dict(re.findall(r"\.ink-(\w+) \{[^}]*--curve: (#\w{6})", css))
     drawn = {word: PREDICTORS[word].colour for word in ("erf", "softmax", "linear")}
     drawn |= {word: OUTCOMES[word] for word in ("oracle", "swapped")}
-    assert {w: lines[w] for w in drawn} == {w: PALETTE[c].lower() for w, c in drawn.items()}
+    assert {w: lines[w] for w in drawn} == {
+        w: SCREEN_PALETTE[c].lower() for w, c in drawn.items()
+    }
 
 
 def test_the_twelve_questions_are_answered_by_their_steps():
@@ -197,7 +199,9 @@ def test_the_twelve_questions_are_answered_by_their_steps():
         for title, k, name, number in links:
             tour, _, step = one_step(name, number)
             assert (title, k) == (tour.title, number)
-            stated |= set(NUMBER.findall(" ".join(plain(getattr(step, t)) for t in TEXTS)))
+            stated |= set(
+                NUMBER.findall(" ".join(plain(getattr(step, t)) for t in TEXT_FIELDS))
+            )
             stated |= {typed(getattr(s, n)) for s in _states(step) for n in VIEWS[step.view]}
         said = re.sub(r"\[[^\]]*\]\([^)]*\)", "", block.split(". ", 1)[1])
         assert [x for x in NUMBER.findall(said) if x not in stated] == [], block
@@ -205,7 +209,7 @@ def test_the_twelve_questions_are_answered_by_their_steps():
 
 def test_the_attention_of_the_first_sentence_is_the_softmax_of_its_scores():
     """A second route to what "Which token decided", 5 states: from the gate's scores."""
-    names = shown("bags", "data=text")
+    names = view_values("bags", "data=text")
     model, bag = names["model"], names["test_bags"][0]
     scores = np.asarray(model.scores([bag])[0])
     weights = np.exp(scores - scores.max())

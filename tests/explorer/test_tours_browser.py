@@ -22,7 +22,7 @@ needs_a_browser()
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from attnscope_explorer.callbacks import LATER
+from attnscope_explorer.callbacks import STILL_COMPUTING
 from attnscope_explorer.fields import plain as typed
 from attnscope_explorer.state import from_query
 from attnscope_explorer.tours.registry import all_tours, one_tour
@@ -44,7 +44,7 @@ def at(browser, address, tour, k):
     for name, html in step.html().items():
         wait(lambda: text(browser, f"tour-{name}") == _text(html), f"the {name}")  # noqa: B023
     wait(lambda: browser.execute_script(FIGURE), "the figure")
-    wait(lambda: text(browser, "note") not in ("", LATER), "the note")
+    wait(lambda: text(browser, "note") not in ("", STILL_COMPUTING), "the note")
     state, _ = from_query(step.view, step.query)
     for name, value in state.chosen:
         box = knob(browser, name)

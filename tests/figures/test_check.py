@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attnscope.figures.check import problems
-from attnscope.figures.check_labels import Series, beside_lines
+from attnscope.figures.check_labels import Series, line_label_problems
 from attnscope.figures.figure import Band, Figure, Heat, Line, Panel, Points
 from attnscope.figures.layout_matplotlib import pixels
 from attnscope.figures.render_matplotlib import canvas_of
@@ -230,7 +230,7 @@ def planted(x, y, label=0):
             Series(mark.label, mark, (0.0, i), pixels(canvas, artists))
             for i, (mark, artists) in enumerate(zip(FALLING, drawn.artists))
         ]
-        return beside_lines(canvas, drawn, series)
+        return line_label_problems(canvas, drawn, series)
 
 
 def test_lines_with_room_are_named_beside_them():

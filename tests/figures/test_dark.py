@@ -54,7 +54,7 @@ def test_a_png_has_no_background_and_ink_for_both():
     assert (pixels[:5, :5, 3] == 0).all()
     solid = pixels[pixels[:, :, 3] > 200][:, :3]
     assert solid.max(axis=1).min() > 100  # nothing near black
-    assert min(contrast(drawing.GREY, paper) for paper in (DARK, WHITE)) > 3.9
+    assert min(contrast(drawing.PNG_INK, paper) for paper in (DARK, WHITE)) > 3.9
 
 
 @pytest.mark.parametrize("color", PALETTE[:6])

@@ -9,7 +9,7 @@ import pytest
 from attnscope.errors import AttnscopeError
 from attnscope.figures.figure import Band, Figure, Heat, Line, Panel, Points
 from attnscope.figures.render_matplotlib import svg
-from attnscope.figures.render_plotly import PALETTE, plotly_dict
+from attnscope.figures.render_plotly import SCREEN_PALETTE, plotly_dict
 
 WORDS = ("the", "cat", "is", "$happy$ & <b>")
 HEAT = Heat(range(4), range(2), [[0, 1, 2, 3], [4, 5, 6, 7]], "weight")
@@ -147,7 +147,7 @@ def test_kinds_have_names_and_colours_of_the_palette():
     assert Figure.from_json(text).panels[0].marks[0].names == ("one", "two", "it")
     assert all(f">{word}<" in svg(figure) for word in ("one", "two", "it"))
     trace = plotly_dict(figure)["data"][0]
-    assert [color for _, color in trace["colorscale"][::2]] == list(PALETTE[:3])
+    assert [color for _, color in trace["colorscale"][::2]] == list(SCREEN_PALETTE[:3])
     assert trace["customdata"][1] == ["it", "one", "it"]
 
 

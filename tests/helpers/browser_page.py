@@ -95,12 +95,12 @@ def wait(condition, what):
 
 
 def opened(browser, url):
-    from attnscope_explorer.callbacks import LATER
+    from attnscope_explorer.callbacks import STILL_COMPUTING
 
     browser.get("about:blank")
     browser.get(url)
     wait(lambda: browser.execute_script(FIGURE), "the figure")
-    wait(lambda: text(browser, "note") not in ("", LATER), "the note")
+    wait(lambda: text(browser, "note") not in ("", STILL_COMPUTING), "the note")
     return browser
 
 

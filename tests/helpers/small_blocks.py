@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnscope.predictors.blocks.transformer import EPS, TransformerBlock
+from attnscope.predictors.blocks.transformer import NORM_VARIANCE_FLOOR, TransformerBlock
 
 __all__ = ["BLOCKS", "D", "L", "name", "normed", "shaken", "tokens"]
 
@@ -29,6 +29,8 @@ def tokens(n=6, length=L, dim=D, seed=1):
 
 def normed(x, gain, bias):
     return (
-        gain * (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + EPS)
+        gain
+        * (x - x.mean(-1, keepdims=True))
+        / np.sqrt(x.var(-1, keepdims=True) + NORM_VARIANCE_FLOOR)
         + bias
     )

@@ -2,7 +2,7 @@
 
 import json
 
-from attnscope_explorer.static_page.tables import NODES, Axis
+from attnscope_explorer.static_page.tables import TABLE_AXES, Axis
 from helpers.browser_page import FIGURE, text, wait
 
 # Coarse tables of the default spread, a second's work: the page is what is tested with them
@@ -11,11 +11,11 @@ FEW = {
     "signal": (2.0, 3.2, 5.0, 7.5, 10.0, 14.5),
     "dim": (8, 20, 60, 150, 400),
     "length": (2, 5, 10, 40, 100),
-    "temperature": NODES["softmax"][3].nodes[::3],
+    "temperature": TABLE_AXES["softmax"][3].nodes[::3],
 }
 COARSE = {
     name: tuple(Axis(a.knob, FEW[a.knob], a.scale, a.whole) for a in axes)
-    for name, axes in NODES.items()
+    for name, axes in TABLE_AXES.items()
 }
 BUSY = ("it goes on", "Training ")
 

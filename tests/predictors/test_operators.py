@@ -67,8 +67,8 @@ class TestSoftmax:
     def test_chunks_and_blocks_change_nothing(self, monkeypatch):
         q, k, v = context(1000, lead=(5,))
         whole = softmax_attention(q, k, v, 0.01, sink=3.0)
-        monkeypatch.setattr(operators, "CHUNK", 17)
-        monkeypatch.setattr(query_groups, "SCORES", 100)
+        monkeypatch.setattr(operators, "CHUNK_TOKENS", 17)
+        monkeypatch.setattr(query_groups, "BLOCK_SCORES", 100)
         np.testing.assert_allclose(
             softmax_attention(q, k, v, 0.01, sink=3.0), whole, rtol=EXACT, atol=LAST_DIGIT
         )
@@ -223,9 +223,9 @@ class TestIterative:
     @pytest.fixture
     def iterative(self, monkeypatch):
         def use(rank: int) -> None:
-            monkeypatch.setattr(kernel_systems, "DENSE", 100)
-            monkeypatch.setattr(operators, "DENSE", 100)
-            monkeypatch.setattr(kernel_systems, "RANK", rank)
+            monkeypatch.setattr(kernel_systems, "DENSE_POINTS", 100)
+            monkeypatch.setattr(operators, "DENSE_POINTS", 100)
+            monkeypatch.setattr(kernel_systems, "FACTOR_RANK", rank)
 
         return use
 
@@ -252,7 +252,7 @@ class TestIterative:
         q, k, v = context(400, d=5)
         dense = cme_attention(q, k, v, "rbf", 0.1, 1e-4)
         iterative(5)
-        monkeypatch.setattr(kernel_systems, "STEPS", 3)
+        monkeypatch.setattr(kernel_systems, "GRADIENT_STEPS", 3)
         value, error = cme_solve(q, k, v, "rbf", 0.1, 1e-4)
         assert (np.abs(value - dense) <= error).all() and error.min() > 1e-4
         with pytest.raises(

@@ -26,7 +26,7 @@ from attnscope.report import build
 from attnscope.report.archive import archive
 from attnscope.report.cards import claim_card
 from attnscope.report.coverage import coverage, known_claims, resting, unplaced
-from attnscope.report.graph import falls
+from attnscope.report.graph import dependents
 from attnscope.report.mathematics import mathematics
 from attnscope.report.notation import TASK, key, outcome_key, symbols
 from attnscope.report.tables import table_lines
@@ -58,7 +58,7 @@ def test_claims_rest_on_claims_and_never_on_themselves():
     assert [
         other for ids in rests_on.values() for other in ids if other not in rests_on
     ] == []
-    fall = falls(rests_on)
+    fall = dependents(rests_on)
     assert [name for name in fall if name in fall[name]] == []
     assert len(fall["slr-02-closed-form-risk"]) >= 10
 
@@ -76,7 +76,7 @@ def test_the_page_lists_what_rests_on_what():
 
 
 def test_what_falls_goes_through_others_and_ends_in_circles():
-    assert falls({"a": ("b",), "b": ("a",)}) == {"a": ["a", "b"], "b": ["a", "b"]}
+    assert dependents({"a": ("b",), "b": ("a",)}) == {"a": ["a", "b"], "b": ["a", "b"]}
 
 
 def test_the_card_has_a_formula_and_a_picture_of_each_symbol():
@@ -130,7 +130,7 @@ def test_data_of_figures_is_inside_the_page_unless_long(monkeypatch):
     html = build.page([verdict], 0, "1.2.3")
     (address,) = re.findall(r'<a href="data:text/csv;charset=utf-8,([^"]*)"', html)
     assert unquote(address) == verdict.figure.to_csv()
-    for limit in ("LONGEST_DATA", "ALL_DATA"):
+    for limit in ("FIGURE_DATA_LETTERS", "PAGE_DATA_LETTERS"):
         with monkeypatch.context() as patch:
             patch.setattr(build, limit, 10)
             html = build.page([verdict], 0, "1.2.3")

@@ -187,7 +187,7 @@ def test_what_rests_on_a_claim_falls_with_it(verdicts):
     above = replace(verdicts[4], rests_on=("slr-01-holds",))
     text = Page(page([verdicts[0], above], 0, "1.2.3")).text
     assert "Rests on slr-01 Title of slr-01-holds" in text
-    assert "If this fails, these fall slr-05 Title of slr-05-fails" in text
+    assert "Claims that depend on this one slr-05 Title of slr-05-fails" in text
 
 
 def test_the_environment_is_shown_and_taken_out(html, parsed):
@@ -274,7 +274,7 @@ def test_a_huge_panel_becomes_a_png():
     small = drawing.draw(noisy_figure(50), "a")[0]
     large = drawing.draw(noisy_figure(5_000), "b")[0]
     assert small.startswith("<svg") and large.startswith('<img src="data:image/png;base64,')
-    assert 'alt="many: points"' in large and len(large) < drawing.LONGEST
+    assert 'alt="many: points"' in large and len(large) < drawing.SVG_LETTERS
 
 
 @pytest.mark.slow
@@ -322,9 +322,15 @@ def test_markers_share_a_style_and_lines_stay_lines():
         len(re.findall(r'<use href="#f[0-9a-f]{8}-\d+" x="[\d.]+" y="[\d.]+"/>', drawn)) >= 30
     )
     assert Page(drawn).of("use")
-    assert inline_svg._rounded("M 1.2345 2 \nL 3 4 \nL 5 6 \nz\n") == "M 1.23 2 3 4 5 6 z"
+    assert (
+        inline_svg._rounded_coordinates("M 1.2345 2 \nL 3 4 \nL 5 6 \nz\n")
+        == "M 1.23 2 3 4 5 6 z"
+    )
     # an L after a curve is needed
-    assert inline_svg._rounded("M 1 2 C 1 2 3 4 5 6 L 7 8") == "M 1 2 C 1 2 3 4 5 6 L 7 8"
+    assert (
+        inline_svg._rounded_coordinates("M 1 2 C 1 2 3 4 5 6 L 7 8")
+        == "M 1 2 C 1 2 3 4 5 6 L 7 8"
+    )
 
 
 def test_svg_keeps_its_texts_and_shape():

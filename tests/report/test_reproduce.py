@@ -24,7 +24,14 @@ from attnscope.claims.provenance import Provenance
 from attnscope.claims.verdict import WORDS, run_claim
 from attnscope.errors import AttnscopeError
 from attnscope.report.build import without_times
-from attnscope.report.terminal import COLUMNS, WORD, Live, claims_json, claims_table, summary
+from attnscope.report.terminal import (
+    COLUMNS,
+    STATE_COLUMNS,
+    Live,
+    claims_json,
+    claims_table,
+    summary,
+)
 from attnscope.reproduction import NotWritten, Run, exit_code, reproduce
 
 KEYS = [
@@ -91,7 +98,7 @@ def test_kinds_of_verdict(claim, kind, holds, as_expected):
     verdict = run_claim(claim, Context())
     assert (verdict.kind, verdict.holds, verdict.as_expected) == (kind, holds, as_expected)
     assert exit_code([verdict]) == (0 if as_expected else 1)
-    assert verdict.seconds >= 0 and verdict.word == WORDS[kind] and len(kind) <= WORD
+    assert verdict.seconds >= 0 and verdict.word == WORDS[kind] and len(kind) <= STATE_COLUMNS
 
 
 def test_a_verdict_carries_the_claim_and_its_headline():

@@ -9,11 +9,11 @@ from attnscope.claims.registry import own_claims
 from attnscope.claims.verdict import run_claim
 from attnscope.report import build
 from attnscope.report.cards import claim_card, claim_record
-from attnscope.report.steps import Seen, in_site
-from attnscope.reproduction import seen_in_tours, unseen
-from attnscope_explorer.tours.registry import UNSEEN, short_id, steps_of_claims
+from attnscope.report.steps import TourStep, in_site
+from attnscope.reproduction import reason_without_step, tour_steps
+from attnscope_explorer.tours.registry import CLAIMS_WITHOUT_STEP, short_id, steps_of_claims
 
-STEP = Seen("one-tour", 3, "A <title> & more")
+STEP = TourStep("one-tour", 3, "A <title> & more")
 
 
 def test_the_page_names_the_command_and_a_site_has_links():
@@ -41,7 +41,7 @@ def test_the_card_of_a_claim_says_where_to_see_it():
     card = claim_card(fake.HOLDS, None, "here", [STEP])
     assert "see it" in card and "127.0.0.1:8050/tour/one-tour/3" in card
     assert max(map(len, card.splitlines())) <= 80
-    assert "no picture of it" in claim_card(fake.HOLDS, None, "", unseen="no picture of it")
+    assert "no picture of it" in claim_card(fake.HOLDS, None, "", no_step="no picture of it")
     assert "see it" not in claim_card(fake.HOLDS, None, "here")
     assert claim_record(fake.HOLDS, None, [STEP])["tours"] == ["one-tour/3"]
 
@@ -49,8 +49,12 @@ def test_the_card_of_a_claim_says_where_to_see_it():
 def test_every_claim_of_single_location_regression_is_shown_or_has_a_reason():
     shown = steps_of_claims()
     own = {short_id(claim.id) for claim in own_claims() if claim.id.startswith("slr-")}
-    assert {name for name in shown if name.startswith("slr-")} | set(UNSEEN) == own
-    assert set(UNSEEN) & set(shown) == set()
-    assert all(reason.endswith(".") for reason in UNSEEN.values())
-    assert unseen("slr-19-other-optimisers") and not unseen("slr-13-swapped-beats-oracle")
-    assert [step.tour for step in seen_in_tours("slr-03-linear-and-dense-fail")] != []
+    assert {name for name in shown if name.startswith("slr-")} | set(
+        CLAIMS_WITHOUT_STEP
+    ) == own
+    assert set(CLAIMS_WITHOUT_STEP) & set(shown) == set()
+    assert all(reason.endswith(".") for reason in CLAIMS_WITHOUT_STEP.values())
+    assert reason_without_step("slr-19-other-optimisers") and not reason_without_step(
+        "slr-13-swapped-beats-oracle"
+    )
+    assert [step.tour for step in tour_steps("slr-03-linear-and-dense-fail")] != []

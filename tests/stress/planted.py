@@ -27,7 +27,7 @@ from scipy.special import gammaln, logsumexp
 import attnscope as at
 from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.numerics.integrals import wishart
-from attnscope.numerics.integrals.quadrature import REACH, legendre
+from attnscope.numerics.integrals.quadrature import DENSITY_REACH_SIGMAS, legendre
 from attnscope.numerics.integrals.refined_panels import Resolved, ScoreLaw
 from attnscope.tasks.exchangeable import linear_map
 from attnscope.tasks.exchangeable.topics import count_vectors
@@ -98,15 +98,17 @@ def _coarse_panels(right: Any) -> Any:
     def resolvent_trace(rows: int, columns: int, c: float) -> wishart.Trace:
         if min(rows, columns) == 0:
             return right(rows, columns, c)
-        grid = wishart._grid
-        wishart._grid = lambda rows, columns, c, phase: grid(rows, columns, 0.0, phase)
+        grid = wishart._singular_value_grid
+        wishart._singular_value_grid = lambda rows, columns, c, phase: grid(
+            rows, columns, 0.0, phase
+        )
         try:
             value = (
                 max(columns - rows, 0)
-                + wishart._trace(rows, columns, c, wishart.PHASES[0]).value
+                + wishart._trace(rows, columns, c, wishart.PANEL_PHASES[0]).value
             )
         finally:
-            wishart._grid = grid
+            wishart._singular_value_grid = grid
         return wishart.Trace(value, (1e-11 + 1e-15 * rows) * abs(value))
 
     return resolvent_trace
@@ -227,8 +229,10 @@ def _fixed_panels(right: Any) -> Any:
 
     def resolve(predictor: Any, law: ScoreLaw, integrands: Any) -> Resolved:
         cuts = [law.place(x) for x in predictor.kinks] if law.lam * law.sd else []
-        inside = [x for x in cuts if abs(x) < REACH]
-        edges = np.unique([*np.arange(-REACH, REACH + 1), *inside])
+        inside = [x for x in cuts if abs(x) < DENSITY_REACH_SIGMAS]
+        edges = np.unique(
+            [*np.arange(-DENSITY_REACH_SIGMAS, DENSITY_REACH_SIGMAS + 1), *inside]
+        )
         rules = []
         for nodes in (20, 13):
             x, w = legendre(nodes)
@@ -306,7 +310,7 @@ DEFECTS = (
     Defect(
         4,
         "a two-sided slope at a kink",
-        (Place(componentwise_gradient, "_slope", _two_sided_slope),),
+        (Place(componentwise_gradient, "_one_sided_slope", _two_sided_slope),),
         ("risk_gradient at temperature 0",),
     ),
     Defect(

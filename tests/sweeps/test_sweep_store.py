@@ -141,7 +141,7 @@ def test_costly_cells_are_synced_to_disk_before_and_after_the_rename(tmp_path, m
     replace = os.replace
     monkeypatch.setattr(os, "fsync", lambda fd: (events.append("fsync"), fsync(fd)))
     monkeypatch.setattr(os, "replace", lambda a, b: (events.append("replace"), replace(a, b)))
-    for seconds in (store_module.SYNC_FROM, 0.001):
+    for seconds in (store_module.SYNC_FROM_SECONDS, 0.001):
         Store(tmp_path).put("k", {"rows": [], "seconds": seconds})
         events.append("end")
     assert events == ["fsync", "replace", "fsync", "end", "replace", "end"]

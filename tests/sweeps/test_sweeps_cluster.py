@@ -159,7 +159,7 @@ def test_a_poison_cell_fails_alone(address, tmp_path):
     ["tcp://127.0.0.1:9", "nonsense", "tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:x", ""],
 )
 def test_unreachable_scheduler_is_a_sentence(tmp_path, scheduler, monkeypatch):
-    monkeypatch.setattr(cluster_module, "TIMEOUT", 1.0)
+    monkeypatch.setattr(cluster_module, "CONNECT_SECONDS", 1.0)
     with pytest.raises(
         AttnscopeError,
         match="scheduler of sweep must be the address of a running Dask scheduler",
@@ -169,7 +169,7 @@ def test_unreachable_scheduler_is_a_sentence(tmp_path, scheduler, monkeypatch):
 
 def test_something_else_than_a_scheduler_is_a_sentence(tmp_path, monkeypatch):
     """That it comes to an end at all is the test: without a limit it would wait for ever."""
-    monkeypatch.setattr(cluster_module, "TIMEOUT", 1.0)
+    monkeypatch.setattr(cluster_module, "CONNECT_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as mute:  # accepts, never answers
         address = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
         with pytest.raises(

@@ -81,7 +81,9 @@ def test_a_poison_cell_fails_alone(tmp_path):
     assert report.frame["y"].tolist() == [0, 1, 3, 4, 5]
     (failure,) = report.failures
     assert failure.error == "the cell ended its worker process 3 times (killed by SIGKILL)"
-    assert executions(tmp_path / "log") == 5 + processes.ATTEMPTS  # no other cell ran twice
+    assert (
+        executions(tmp_path / "log") == 5 + processes.CELL_ATTEMPTS
+    )  # no other cell ran twice
     assert status(sweep_cells.poison, grid, tmp_path / "runs").failed == 1
 
 
@@ -115,7 +117,7 @@ def test_workers_have_one_thread_and_the_parent_keeps_its_own(tmp_path, monkeypa
     assert frame["OMP_NUM_THREADS"][0] == "1" and frame["OPENBLAS_NUM_THREADS"][0] == "1"
     assert frame["XLA_FLAGS"][0].split() == [
         "--xla_cpu_enable_fast_math=false",
-        processes._XLA,
+        processes._XLA_ONE_THREAD,
     ]
     assert os.environ["OMP_NUM_THREADS"] == "2" and "OPENBLAS_NUM_THREADS" not in os.environ
 

@@ -17,7 +17,7 @@ from helpers.patience import HANG
 
 from attnscope.errors import AttnscopeError
 from attnscope.sweeps import cell_locks, processes
-from attnscope.sweeps.cell_locks import Claims
+from attnscope.sweeps.cell_locks import CellLocks
 from attnscope.sweeps.grid import Product
 from attnscope.sweeps.key import product_keys
 from attnscope.sweeps.loaded import fingerprint
@@ -51,10 +51,12 @@ def test_two_sweeps_on_one_store_share_its_cells(tmp_path):
 
 
 def test_a_claim_is_taken_once_and_again_when_its_holder_is_gone(tmp_path, monkeypatch):
-    with Claims(tmp_path) as ours, Claims(tmp_path) as theirs:
+    with CellLocks(tmp_path) as ours, CellLocks(tmp_path) as theirs:
         assert ours.take("a")
         assert not theirs.take("a")
-        monkeypatch.setattr(cell_locks, "STALE", -1.0)  # as after a minute without a renewal
+        monkeypatch.setattr(
+            cell_locks, "STALE_LOCK_SECONDS", -1.0
+        )  # as after a minute without a renewal
         assert theirs.take("a")
     assert not list(tmp_path.iterdir())
 
@@ -64,14 +66,14 @@ def test_a_claim_of_a_process_that_has_ended_holds_nobody_up(tmp_path):
         process.wait()
     (tmp_path / ".a.claim").write_text(f"{process.pid} {socket.gethostname()}")
     (tmp_path / ".b.claim").write_text(f"{process.pid} another-machine")
-    with Claims(tmp_path) as ours:
+    with CellLocks(tmp_path) as ours:
         assert ours.take("a")
         assert not ours.take("b")
 
 
 def test_a_claim_is_renewed(tmp_path, monkeypatch):
-    monkeypatch.setattr(cell_locks, "BEAT", 0.01)
-    with Claims(tmp_path) as ours:
+    monkeypatch.setattr(cell_locks, "RENEWAL_SECONDS", 0.01)
+    with CellLocks(tmp_path) as ours:
         ours.take("a")
         path = tmp_path / ".a.claim"
         os.utime(path, (0, 0))
@@ -85,8 +87,8 @@ def test_a_sweep_waits_for_what_another_computes_and_takes_what_is_left(
     from attnscope.sweeps.run import plan_cells
 
     cells = plan_cells(sweep_cells.square, {"x": [1, 2, 3]})
-    monkeypatch.setattr(cell_locks, "STALE", 0.5)
-    dead = Claims(tmp_path / "runs")
+    monkeypatch.setattr(cell_locks, "STALE_LOCK_SECONDS", 0.5)
+    dead = CellLocks(tmp_path / "runs")
     dead.folder.mkdir()
     dead.take(cells[1].key)  # not renewed: its context was never entered
     report = run(sweep_cells.square, {"x": [1, 2, 3]}, tmp_path / "runs", progress=False)

@@ -172,7 +172,9 @@ def test_the_spike_sampler_equals_single_location(part):
         task = at.SpikeMixture(
             d, length, means=signal * key[None], gamma=gamma, outputs=value[None]
         )
-        out = pair_risk(task._draw_single_tokens(40_000, i), np.array([1 / length]), np.array([length]))
+        out = pair_risk(
+            task._draw_single_tokens(40_000, i), np.array([1 / length]), np.array([length])
+        )
         exact = at.SingleLocation(
             d, length, gamma, signal=signal, key=key, value=value
         ).bayes_risk()
@@ -192,7 +194,9 @@ def test_the_spike_sampler_equals_single_location(part):
 def test_the_spike_sampler_equals_two_dimensional_quadrature(strengths):
     for length, prior in ((2, (0.5, 0.5)), (30, (0.01, 0.99))):
         task = at.SpikeMixture(9, length, strengths=strengths, prior=prior)
-        out = pair_risk(task._draw_single_tokens(20_000, 0), np.array([1 / length]), np.array([length]))
+        out = pair_risk(
+            task._draw_single_tokens(20_000, 0), np.array([1 / length]), np.array([length])
+        )
         exact = task.bayes_risk()
         error = math.hypot(out.relative_error * exact.excess, exact.error)
         assert abs(math.exp(out.log_value) - exact.excess) <= Z * error

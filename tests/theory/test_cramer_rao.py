@@ -252,7 +252,7 @@ def test_any_dimension_costs_the_same_and_n_divides():
         ({"seed": -1}, "seed of cramer_rao"),
         (
             {"task": at.SingleLocation(dim=4, length=1, noise=0.1), "background": True},
-            "cannot be told apart",
+            "cannot be distinguished",
         ),
     ],
 )

@@ -15,8 +15,13 @@ import attnscope as at
 from attnscope.dynamics.starts import sphere_grams
 from attnscope.errors import AttnscopeError
 from attnscope.numerics.border.x64 import x64
-from attnscope.theory.optima.heads_minimum import _Sample, _tangent, _unit, heads_minimum
-from attnscope.theory.risks.distinct_heads import _given_scores
+from attnscope.theory.optima.heads_minimum import (
+    _Sample,
+    _tangent_basis,
+    _unit_rows,
+    heads_minimum,
+)
+from attnscope.theory.risks.distinct_heads import _loss_given_scores
 from attnscope.theory.risks.multi_head_risk import heads_risk
 
 Z = 4.5
@@ -118,13 +123,13 @@ def test_sampled_risk_and_its_hessian():
         at.MultiDirection(30, 5, 2, gamma=0.6, signal=2.0),
         rng.standard_normal((200, 5, 2)),
     )
-    x = _unit(rng.standard_normal((4, 8)))
+    x = _unit_rows(rng.standard_normal((4, 8)))
     rows = np.concatenate([x, np.eye(4, 8)])
     with x64():
         sample = _Sample(task, 2, 0.9, z)
-        known = _given_scores(task, at.Softmax(0.9), 2, rows @ rows.T, 0.9, z).mean()
+        known = _loss_given_scores(task, at.Softmax(0.9), 2, rows @ rows.T, 0.9, z).mean()
         assert sample.value(x)[0] == pytest.approx(known, rel=EXACT)
-        tangent = _tangent(x)
+        tangent = _tangent_basis(x)
         np.testing.assert_allclose(tangent @ tangent.T, np.eye(28), atol=FEW_ROUNDINGS)
         t = (rng.standard_normal(28) @ tangent).reshape(4, 8)
         h = 1e-4

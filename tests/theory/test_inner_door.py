@@ -15,8 +15,8 @@ from attnscope.claims.registry import selected_claims
 from attnscope.numerics.border import validation
 from attnscope.theory.optima.landscape import swapped_overlaps
 from attnscope.theory.overlaps import Overlaps, as_arrays
-from attnscope.theory.risk import unchecked_gradient, unchecked_risk
 from attnscope.theory.reference_risks import swapped_optimum, swapped_risk
+from attnscope.theory.risk import unchecked_gradient, unchecked_risk
 
 TASK = at.SingleLocation(dim=30, length=5)
 POINT = Overlaps(0.3, 0.25, 0.2, 0.35, 0.1)

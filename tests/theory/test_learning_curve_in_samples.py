@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 from helpers.tolerances import FORMULA, ROOT_EPS, SEVEN_DIGITS, SOLVED
+from stress.references import sample_curves
 
 import attnscope as at
-from attnscope.numerics.integrals.location_channel import FINE, Positions, averages
-from attnscope.selftest.references import sample_curves
-from attnscope.theory.samples.bayes_curve import QUIETEST
+from attnscope.numerics.integrals.location_channel import FINE_RULE, Positions, averages
+from attnscope.theory.samples.bayes_curve import SMALLEST_NOISE
 from attnscope.theory.samples.state_evolution import StateEvolution
 
 
@@ -225,7 +225,7 @@ def test_next_to_no_noise_and_a_known_location():
     """Strength 399 shows the location (R_B below 1e-40), so the curve is that of ridge regression
     on the informative tokens: u^2 + (D + alpha - 1) u = D for u = 1 - q_v, here at alpha = 1.
     """
-    for D in (QUIETEST**2, 0.0):
+    for D in (SMALLEST_NOISE**2, 0.0):
         ridge = (math.sqrt(D**2 + 4 * D) - D) / 2
         curve = at.learning_curve(spiked(399.0, 2, D), 1.0)
         # the larger of the two risks is 1e-8: its error must be well below
@@ -277,7 +277,7 @@ def test_plain_iteration_agrees():
     q_k = q_v = 1e-9
     for _ in range(400):
         V = 0.1 + 1 - q_v
-        A, B, _ = averages(math.sqrt(5 * q_k), q_v, V, law.positions, FINE)
+        A, B, _ = averages(math.sqrt(5 * q_k), q_v, V, law.positions, FINE_RULE)
         q_k = 2 * 5 * A / (1 + 2 * 5 * A)
         q_v = 2 * B / V / (1 + 2 * B / V)
     curve = at.learning_curve(spiked(5.0, 3, 0.1), 2.0)

@@ -11,7 +11,11 @@ from helpers.tolerances import EXACT
 
 import attnscope as at
 from attnscope.numerics.border.sampled_estimate import share_error
-from attnscope.numerics.border.sampled_mean import UNSEEN_EVENT_COUNT, SampledMean, unseen_above
+from attnscope.numerics.border.sampled_mean import (
+    UNSEEN_EVENT_COUNT,
+    SampledMean,
+    unseen_above,
+)
 
 ORACLE = at.Overlaps.oracle()
 

@@ -19,10 +19,10 @@ import mpmath as mp
 import numpy as np
 import pytest
 from scipy.special import erf
+from stress.references.heads import linear_heads
 
 import attnscope as at
-from attnscope.numerics.semidefinite import ROUNDINGS, lower_factor, missed
-from attnscope.selftest.references.heads import linear_heads
+from attnscope.numerics.semidefinite import GRAM_ROUNDING_PER_DIM, lower_factor, missed
 
 DISTANCES = 10.0 ** -np.arange(3.0, 9.5, 0.5)
 NEAR = {  # which vectors of (k_1, v_1, k_2, v_2, k_1*, v_1*, ...) come close to which
@@ -208,4 +208,4 @@ def test_factors_reproduce_any_gram_matrix():
         A = lower_factor(gram)
         assert np.array_equal(A, np.tril(A))
         # 2 n more: of inner products in n + 1 dimensions, and of the check itself
-        assert missed(A, gram).max() <= 3 * n * ROUNDINGS
+        assert missed(A, gram).max() <= 3 * n * GRAM_ROUNDING_PER_DIM

@@ -9,8 +9,8 @@ import pytest
 from helpers.twins import Twin, exact_twin
 
 import attnscope as at
-from attnscope.theory.nodes.unread_tokens import apart_of
 from attnscope.theory.nodes.node_risk import reader_of, settled
+from attnscope.theory.nodes.unread_tokens import apart_of
 from attnscope.theory.overlaps import Overlaps, head_gram
 
 SURE = 5

@@ -51,7 +51,7 @@ def test_oracle_of_an_oblique_task():
 
 def test_a_small_overlap_keeps_its_digits_when_the_others_touch_1():
     """v = v*, k = k* and key.value = 1e-6: possible only to rounding, so the numbers are moved, and
-    each by no more than a rounding of itself (theta lost 5 digits before; adversary, seed 731).
+    each by no more than a rounding of itself (theta lost 5 digits before; stress tests, seed 731).
     """
     c = 1e-6
     value = np.zeros(5)

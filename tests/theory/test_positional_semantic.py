@@ -126,7 +126,7 @@ def test_the_error_of_a_short_series_is_never_too_small(monkeypatch):
     m = np.array([1.0, 0.99, 0.995, 0.97])
     exact = tables.values(tables.semantic_table(1.0), e, m)[0]
     for degree in (24, 48, 64):
-        monkeypatch.setattr(tables, "DEGREE", degree)
+        monkeypatch.setattr(tables, "SERIES_DEGREE", degree)
         short = tables.semantic_table.__wrapped__(1.0)
         away = np.abs(tables.values(short, e, m)[0] - exact)
         bound = short.rest * m ** (degree + 2)
@@ -139,7 +139,7 @@ def test_the_errors_of_derivatives_at_the_end_of_the_series(monkeypatch):
     e = np.array([0.0, 0.02, 0.1])
     m = np.sqrt(1 - e**2)
     found = tables.partials(tables.semantic_table(1.0), e, m)
-    monkeypatch.setattr(tables, "DEGREE", 320)
+    monkeypatch.setattr(tables, "SERIES_DEGREE", 320)
     more = tables.partials(tables.semantic_table.__wrapped__(1.0), e, m)
     away = np.abs(found.f - more.f)
     assert (away[1:3] <= found.tail[1] + 1e-13).all()

@@ -11,9 +11,9 @@ import pytest
 from helpers.tolerances import EXACT
 
 import attnscope as at
-from attnscope.claims.samples.ridge_fits import fit_both
 from attnscope.errors import AttnscopeError
 from attnscope.theory.samples.learning_curve import learning_curve
+from attnscope_claims.samples.ridge_fits import fit_both
 
 SOFTMAX = at.Softmax(1.0)
 LINEAR = at.LinearAttention(1.0, offset=1.0)

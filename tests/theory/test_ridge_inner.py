@@ -182,7 +182,7 @@ def test_other_nodes_agree_within_their_errors(kind, ridge, monkeypatch):
     """Four seeds of nodes: all pairs within 4 joint errors, which are widened for 16 sets."""
     found = []
     for seed in (101, 102, 103, 104):
-        monkeypatch.setattr(ridge_channel, "SEED", seed)
+        monkeypatch.setattr(ridge_channel, "CHANNEL_NODE_SEED", seed)
         found.append(learning_curve(spiked(), 4.0, KINDS[kind], ridge).risk)
     for a in found:
         for b in found:

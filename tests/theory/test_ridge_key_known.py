@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from helpers.tolerances import FIVE_DIGITS
 from scipy.special import expit, ndtri, softmax
+from stress.references import ridge_curves
 
 import attnscope as at
 from attnscope.errors import AttnscopeError
-from attnscope.selftest.references import ridge_curves
 from attnscope.theory.samples.learning_curve import learning_curve
 from attnscope.theory.samples.ridge_fixed_key import Weights, fixed_key_fit
 
@@ -40,7 +40,7 @@ def test_the_printed_numbers_with_the_key_known():
 
 
 def test_two_tokens_by_another_rule_and_by_iteration():
-    """200,001 equally likely scores, and the equations iterated (the adversary's reference)."""
+    """200,001 equally likely scores, and the equations iterated (the reference of the stress tests)."""
     strength, D, alpha, ridge = 2.0, 0.1, 4.0, 0.02
     curve = learning_curve(spiked(2, strength, D), alpha, SOFTMAX, ridge, key="oracle")
     g = ndtri((np.arange(200_001) + 0.5) / 200_001)

@@ -125,7 +125,7 @@ def test_jax_twin_traces():
 
 @pytest.mark.slow  # its promised range is in the test of the twin above
 def test_how_far_the_fixed_grid_of_the_jax_twin_reaches():
-    """Seed 702 of the adversary asked for temperature gamma = 18.8: off by 2.2e-9 there, where
+    """Seed 702 of the stress tests asked for temperature gamma = 18.8: off by 2.2e-9 there, where
     four times the nodes agree with the exact risk; at the promised 5.6 it is right.
     """
     angles = (0.2383250325037404, -0.2383250325037404, -0.49234635226521284)

@@ -156,6 +156,7 @@ class Verdict:
         return {
             "id": self.id,
             "title": self.title,
+            "origin": self.origin,
             "state": self.word,
             "expected": self.expected,
             "holds": self.holds,

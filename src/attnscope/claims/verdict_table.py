@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from attnscope.claims.numbers import number, prediction
 from attnscope.claims.verdict import Verdict
-from attnscope.html_tables import Shown, card, table
+from attnscope.html_tables import NotebookList, card, table
 
 __all__ = ["Verdicts"]
 
 
-class Verdicts(Shown[Verdict]):
+class Verdicts(NotebookList[Verdict]):
     """A list of verdicts, a table in a notebook."""
 
     def _repr_html_(self) -> str:

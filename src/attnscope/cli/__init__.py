@@ -12,15 +12,15 @@ import sys
 from typing import Any
 
 from attnscope.cli.stopping import STOPPED, Stopping
-from attnscope.cli.streams import plain_streams, written_out
-from attnscope.lazy_namespace import lazy_namespace
+from attnscope.cli.streams import flush_streams, plain_streams
 from attnscope.errors import AttnscopeError
 from attnscope.files import reason
+from attnscope.lazy_namespace import lazy_namespace
 from attnscope.optional import absent
 
 __all__ = ["app", "main"]
 
-_door, __dir__ = lazy_namespace(__name__)
+_lazy_attribute, __dir__ = lazy_namespace(__name__)
 
 
 def __getattr__(name: str) -> Any:
@@ -28,7 +28,7 @@ def __getattr__(name: str) -> Any:
         from attnscope.cli.commands import app
 
         return app
-    return _door(name)
+    return _lazy_attribute(name)
 
 
 def main() -> None:
@@ -39,27 +39,27 @@ def main() -> None:
 
     stopping.begin()
     try:
-        code = _ended(app, stopping)
+        code = _exit_code(app, stopping)
     except KeyboardInterrupt:  # a second one, while the first was answered
         code = STOPPED
     stopping.end()
     sys.exit(code)
 
 
-def _ended(app: Any, stopping: Stopping) -> Any:
+def _exit_code(app: Any, stopping: Stopping) -> Any:
     """The exit code of the command, with one sentence where it could not be carried out."""
     try:
         stopping.raises = True
         try:
             app(standalone_mode=True)
         except SystemExit as end:
-            written_out()
+            flush_streams()
             return end.code
     except AttnscopeError as error:
-        return _refused(str(error))
+        return _refusal_code(str(error))
     except MemoryError as error:
         said = " ".join(str(error).split())
-        return _refused(
+        return _refusal_code(
             "the command must fit into the memory of this machine, got "
             f"{said or 'no more of it'}; try smaller sizes."
         )
@@ -68,20 +68,20 @@ def _ended(app: Any, stopping: Stopping) -> Any:
             print("Stopped; nothing was written.", file=sys.stderr)
             return STOPPED
         if isinstance(error, ImportError) and (missing := absent(error, "this command")):
-            return _refused(str(missing))
+            return _refusal_code(str(missing))
         # an error of a file should have been told by its writer
         if not isinstance(error, OSError) or error.filename is not None:
             raise
-        return _refused(
+        return _refusal_code(
             f"the output of the command must be written, got {reason(error)}; try another place."
         )
     return 0
 
 
-def _refused(sentence: str) -> int:
+def _refusal_code(sentence: str) -> int:
     try:
         print(f"error: {sentence}", file=sys.stderr)
-        written_out()
+        flush_streams()
     except OSError:
         pass  # nowhere to say it
     return 2

@@ -10,12 +10,12 @@ from attnscope.cli.bag_files import token_size
 from attnscope.cli.common import COLUMNS
 from attnscope.cli.json_text import json_value, print_json
 
-__all__ = ["class_text", "deliver", "print_fit", "words_of"]
+__all__ = ["class_text", "deliver", "member_text", "print_fit"]
 
-SHOWN = 20  # rows printed; the rest is in --out and --json
+SHOWN_ROWS = 20  # rows printed; the rest is in --out and --json
 # longer names of bags are cut in the table: three of them and a number fit 80 columns
 NAME_WIDTH = 20
-PROMISES = {
+INTERVAL_NOTES = {
     "split": "split, a promise of what is asked for",
     "cv+": "cv+, a promise of about 1 - 2a where 1 - a is asked for",
 }
@@ -73,7 +73,7 @@ def print_fit(
     if groups is not None:
         print(f"{groups} groups, each held out as a whole")
     if model.interval != "cross":
-        print(f"intervals and sets: {PROMISES[model.interval]}")
+        print(f"intervals and sets: {INTERVAL_NOTES[model.interval]}")
     if table.ignored:
         print(
             textwrap.fill(
@@ -104,7 +104,7 @@ def _print_stream(
     print(f"{written} {'replaced' if replaced else 'written'}")
 
 
-def words_of(sets: Any, names: Any = None) -> Any:
+def member_text(sets: Any, names: Any = None) -> Any:
     """Each row's members as words side by side: their names, or their positions."""
     import numpy as np
 
@@ -138,14 +138,14 @@ def deliver(
         return
     shown = [name for name in columns if name not in wide]
     width = {
-        name: max(len(name), *(len(_cell(row[name])) for row in rows[:SHOWN]))
+        name: max(len(name), *(len(_cell(row[name])) for row in rows[:SHOWN_ROWS]))
         for name in shown
     }
     print("  ".join(f"{name:>{width[name]}}" for name in shown))
-    for row in rows[:SHOWN]:
+    for row in rows[:SHOWN_ROWS]:
         print("  ".join(f"{_cell(row[name]):>{width[name]}}" for name in shown))
-    if len(rows) > SHOWN and out is None:
-        print(f"... and {len(rows) - SHOWN} more; --out or --json for all of them")
+    if len(rows) > SHOWN_ROWS and out is None:
+        print(f"... and {len(rows) - SHOWN_ROWS} more; --out or --json for all of them")
     for name, value in (score or {}).items():
         print(f"{name} {value:.4f}")
     if out is not None:

@@ -21,7 +21,7 @@ from attnscope.cli.bag_files import (
     is_file,
     token_size,
 )
-from attnscope.cli.bag_output import class_text, deliver, print_fit, words_of
+from attnscope.cli.bag_output import class_text, deliver, member_text, print_fit
 from attnscope.cli.common import Json, app, interruptible, working
 from attnscope.cli.fit_options import (
     Alpha,
@@ -225,12 +225,12 @@ def predict_command(
     """Predict the labels of bags with a saved model;
     numbers with intervals, classes with probabilities.
     """
-    fitted, table, name = _opened(model, data, bag, target, out, labels, skip)
+    fitted, table, name = _model_and_bags(model, data, bag, target, out, labels, skip)
     score = _score(fitted, table, name, asked=target is not None)
     columns = {"bag": table.names, "prediction": fitted.predict(table.bags)}
     if interval is not None and hasattr(fitted, "predict_set"):
         sets = fitted.predict_set(table.bags, interval)
-        columns |= {"set": words_of(sets, fitted.classes_)}
+        columns |= {"set": member_text(sets, fitted.classes_)}
     elif interval is not None:
         ends = fitted.predict_interval(table.bags, interval)
         columns |= {"low": ends[:, 0], "high": ends[:, 1]}
@@ -286,7 +286,7 @@ def locate_command(
     """
     import numpy as np
 
-    fitted, table, _ = _opened(model, data, bag, target, out, labels, skip)
+    fitted, table, _ = _model_and_bags(model, data, bag, target, out, labels, skip)
     known = table.target if target is not None or labels is not None else None
     columns = {"bag": table.names}
     for head in range(fitted.heads):
@@ -298,7 +298,7 @@ def locate_command(
         columns |= {f"token{suffix}": where, f"attention{suffix}": weight}
         if within is not None:
             sets = fitted.locate_set(table.bags, within, head=head)
-            columns |= {f"set{suffix}": words_of(sets)}
+            columns |= {f"set{suffix}": member_text(sets)}
         if table.features:  # a table: the row of the file, from 0, that holds the token
             columns |= {f"row{suffix}": table.rows[table.bags.offsets[:-1] + where]}
         columns |= coordinates(table.bags, where, suffix)
@@ -309,7 +309,7 @@ def locate_command(
     deliver(columns, out, as_json, None)
 
 
-def _opened(
+def _model_and_bags(
     model: Path,
     data: Path,
     bag: str | None,

@@ -39,15 +39,15 @@ class Commands(TyperGroup):
 
     def make_context(self, info_name: Any, args: list[str], *more: Any, **extra: Any) -> Any:
         self.typed = tuple(args)
-        with interruptible(), self._in_words():
+        with interruptible(), self._parser_errors_as_sentences():
             return super().make_context(info_name, args, *more, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        with interruptible(), self._in_words():
+        with interruptible(), self._parser_errors_as_sentences():
             return super().invoke(ctx)
 
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
+    def _parser_errors_as_sentences(self) -> Iterator[None]:
         try:
             yield
         except UsageError as error:
@@ -71,7 +71,7 @@ app = typer.Typer(
 )
 
 COLUMNS = 80  # that every terminal has: tables and sentences fit them
-LAST = 14  # least width of a last column that is broken: "2-D quadrature"
+LAST_COLUMN_WIDTH = 14  # least width of a last column that is broken: "2-D quadrature"
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
@@ -81,7 +81,7 @@ Workers = Annotated[
 Scheduler = Annotated[
     str | None, typer.Option(help="Address of a running Dask scheduler, tcp://host:port.")
 ]
-TaskWord = Annotated[
+TaskName = Annotated[
     str,
     typer.Option(
         "--task",
@@ -125,12 +125,14 @@ def table(head: list[str], rows: list[list[str]], texts: int = 1, width: int = 0
     widths = [max(len(line[i]) for line in lines) for i in range(len(kept))]
     if width:
         room = width - sum(widths[1:-1]) - 2 * (len(widths) - 1)
-        widths[0] = min(widths[0], max(room - min(widths[-1], LAST), LAST))
-        widths[-1] = min(widths[-1], max(room - widths[0], LAST))
+        widths[0] = min(
+            widths[0], max(room - min(widths[-1], LAST_COLUMN_WIDTH), LAST_COLUMN_WIDTH)
+        )
+        widths[-1] = min(widths[-1], max(room - widths[0], LAST_COLUMN_WIDTH))
     out = []
     for line in lines:
-        first = _broken(line[0], widths[0], "  ")
-        last = _broken(line[-1], widths[-1])
+        first = _wrapped_lines(line[0], widths[0], "  ")
+        last = _wrapped_lines(line[-1], widths[-1])
         for j in range(max(len(first), len(last))):
             shown = [
                 first[j] if j < len(first) else "",
@@ -145,7 +147,7 @@ def table(head: list[str], rows: list[list[str]], texts: int = 1, width: int = 0
     return "\n".join(out)
 
 
-def _broken(text: str, width: int, hanging: str = "") -> list[str]:
+def _wrapped_lines(text: str, width: int, hanging: str = "") -> list[str]:
     """The text in lines of this width; what begins with spaces keeps them."""
     indent = " " * (len(text) - len(text.lstrip()))
     return textwrap.wrap(
@@ -153,7 +155,7 @@ def _broken(text: str, width: int, hanging: str = "") -> list[str]:
     ) or [text]
 
 
-def left_out(sentences: list[str]) -> None:
+def print_left_out(sentences: list[str]) -> None:
     """What an installed package announces and does not have, on stderr: the rest goes on."""
     for sentence in sentences:
         print(f"left out: {sentence}", file=sys.stderr)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attnscope.cli.common import Json, Seed, app, interruptible, left_out
+from attnscope.cli.common import Json, Seed, app, interruptible, print_left_out
 from attnscope.cli.completion import claims
 from attnscope.cli.json_text import json_text, print_json
 from attnscope.errors import bad
@@ -31,7 +31,7 @@ def claims_command(as_json: Json = False) -> None:
         print_json(claims_json(claims, origins))
     else:
         print(claims_table(claims, origins))
-    left_out(known.broken)
+    print_left_out(known.broken)
 
 
 @app.command("show")
@@ -57,9 +57,9 @@ def show_command(
     as_json: Json = False,
 ) -> None:
     """One claim: its statement, where it is from, and, with --report or --run, what came of it."""
-    from attnscope.claims.registry import one_claim
+    from attnscope.claims.registry import listed_claims, one_claim
     from attnscope.report.cards import claim_card, claim_record
-    from attnscope.reproduction import seen_in_tours, unseen
+    from attnscope.reproduction import reason_without_step, tour_steps
 
     claim = one_claim(name)
     if run and (report is not None or browser):
@@ -68,12 +68,13 @@ def show_command(
     if browser:
         _open_section(claim.id, report or Path("report"))
     verdict, seen, code = _verdict(claim.id, report, run, seed)
+    origin = listed_claims().claims[claim.id].origin
+    steps = tour_steps(claim.id)
     if as_json:
-        record = claim_record(claim, verdict, seen_in_tours(claim.id))
-        print_json(record, ensure_ascii=False)
+        print_json(claim_record(claim, verdict, steps, origin), ensure_ascii=False)
     else:
-        steps = seen_in_tours(claim.id)
-        print(claim_card(claim, verdict, seen, steps, unseen(claim.id)))
+        reason = reason_without_step(claim.id)
+        print(claim_card(claim, verdict, seen, steps, reason, origin))
     raise typer.Exit(code)
 
 

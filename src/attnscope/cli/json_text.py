@@ -43,17 +43,17 @@ def json_value(value: Any) -> Any:
     if value is None or type(value) in (bool, int, str):
         return value
     if isinstance(value, Mapping):
-        return {_key(name): json_value(x) for name, x in value.items()}
+        return {_key_text(name): json_value(x) for name, x in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [json_value(x) for x in value]
     if isinstance(value, float) and not hasattr(value, "dtype"):
         return value if math.isfinite(value) else None
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return _array_value(value)
-    return _other(value)
+    return _other_value(value)
 
 
-def _key(name: Any) -> str:
+def _key_text(name: Any) -> str:
     found = json_value(name)
     return found if isinstance(found, str) else json.dumps(found)
 
@@ -75,7 +75,7 @@ def _array_value(value: Any) -> Any:
     return json_value(x.item() if isinstance(x, np.generic) else x)
 
 
-def _other(value: Any) -> Any:
+def _other_value(value: Any) -> Any:
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(value, (bytes, bytearray)):

@@ -8,7 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from attnscope.cli.common import Json, Scheduler, Seed, Workers, app, interruptible, left_out
+from attnscope.cli.common import (
+    Json,
+    Scheduler,
+    Seed,
+    Workers,
+    app,
+    interruptible,
+    print_left_out,
+)
 from attnscope.cli.completion import claims
 from attnscope.cli.json_text import json_text, print_json
 from attnscope.errors import AttnscopeError
@@ -128,7 +136,7 @@ def reproduce_command(
     from attnscope.report.build import verdicts_json
     from attnscope.reproduction import exit_code, reproduce
 
-    left_out(listed_claims().broken)
+    print_left_out(listed_claims().broken)
 
     with interruptible():
         verdicts = reproduce(

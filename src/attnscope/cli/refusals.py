@@ -19,12 +19,12 @@ import typer
 
 from attnscope.errors import AttnscopeError, bad
 
-__all__ = ["WORDS", "UsageError", "refusal"]
+__all__ = ["TYPE_WORDS", "UsageError", "refusal"]
 
 # of the parser that typer brought: its own or click's, whatever the version
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-WORDS = {int: "a whole number", float: "a number", Path: "a path", str: "text"}
-LONGEST = 40  # letters of what was typed
+TYPE_WORDS = {int: "a whole number", float: "a number", Path: "a path", str: "text"}
+TYPED_LETTERS = 40  # letters of what was typed
 
 
 def refusal(error: Any, root: Any, typed: Sequence[str]) -> AttnscopeError | None:
@@ -39,12 +39,12 @@ def refusal(error: Any, root: Any, typed: Sequence[str]) -> AttnscopeError | Non
     if kind == "NoSuchOption":
         near = ", ".join(sorted(error.possibilities or ())) or f"{of} --help"
         must = f"one that `{of} --help` lists"
-        return bad("an option", of, must, _short(error.option_name), near)
+        return bad("an option", of, must, _shortened_text(error.option_name), near)
     if kind == "BadOptionUsage":
-        param = _named(command, error.option_name)
+        param = _parameter(command, error.option_name)
         if getattr(param, "is_flag", False):
             return bad(error.option_name, of, "alone", "a value", error.option_name)
-        must = f"followed by {_words(command, param)}"
+        must = f"followed by {_type_words(command, param)}"
         return bad(error.option_name, of, must, "no value", _example(param))
     if isinstance(error, typer.BadParameter) and error.param is not None:
         return _value(error, command, of, typed, missing=kind == "MissingParameter")
@@ -52,10 +52,10 @@ def refusal(error: Any, root: Any, typed: Sequence[str]) -> AttnscopeError | Non
         close = difflib.get_close_matches(typed[0], root.commands, 1)
         must = f"one of {', '.join(root.commands)}"
         hint = f"{of} {close[0]}" if close else ""
-        return bad("a command", of, must, repr(_short(typed[0])), hint)
+        return bad("a command", of, must, repr(_shortened_text(typed[0])), hint)
     arguments = [_name(p) for p in command.params if p.param_type_name == "argument"]
     extra = re.search(r"\(([^()]*)\)\.?$", str(error.message))
-    got = f"{_short(extra[1])!r} as well" if extra else "more"
+    got = f"{_shortened_text(extra[1])!r} as well" if extra else "more"
     return bad("arguments", of, " ".join(arguments) or "options alone", got, f"{of} --help")
 
 
@@ -74,13 +74,13 @@ def _value(
     name = _name(param)
     if missing:
         return bad(name, of, "given", "no value", f"{of} --help")
-    given = _typed(param, typed)
-    must = _words(command, param)
+    given = _typed_value(param, typed)
+    must = _type_words(command, param)
     return bad(
         name,
         of,
         must,
-        "something else" if given is None else repr(_short(given)),
+        "something else" if given is None else repr(_shortened_text(given)),
         _example(param),
     )
 
@@ -93,11 +93,11 @@ def _command(error: Any, root: Any, typed: Sequence[str]) -> tuple[Any, str]:
     return found, "attnscope" if found is root else f"attnscope {found.name}"
 
 
-def _named(command: Any, option: str) -> Any:
+def _parameter(command: Any, option: str) -> Any:
     return next((p for p in command.params if option in (*p.opts, *p.secondary_opts)), None)
 
 
-def _typed(param: Any, typed: Sequence[str]) -> str | None:
+def _typed_value(param: Any, typed: Sequence[str]) -> str | None:
     """The last value that was given to an option."""
     found = None
     for i, word in enumerate(typed):
@@ -107,13 +107,13 @@ def _typed(param: Any, typed: Sequence[str]) -> str | None:
     return found
 
 
-def _words(command: Any, param: Any) -> str:
+def _type_words(command: Any, param: Any) -> str:
     """What a parameter must be: its type in words."""
     hints = get_type_hints(command.callback) if command.callback else {}
     hint = hints.get(getattr(param, "name", ""), str)
     kinds = [kind for kind in (get_args(hint) or (hint,)) if kind is not NoneType]
     inner = [kind for kind in kinds for kind in (get_args(kind) or (kind,))]
-    return " or ".join(WORDS.get(kind, "a value") for kind in inner)
+    return " or ".join(TYPE_WORDS.get(kind, "a value") for kind in inner)
 
 
 def _example(param: Any) -> str:
@@ -125,5 +125,5 @@ def _example(param: Any) -> str:
     return f"{_name(param)} {value}"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+def _shortened_text(text: str) -> str:
+    return text if len(text) <= TYPED_LETTERS else f"{text[: TYPED_LETTERS - 3]}..."

@@ -14,9 +14,9 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.files import check_place
 from attnscope.optional import needs
 
-OF = "attnscope curve"
+CURVE_COMMAND = "attnscope curve"
 POINTS = 12  # of a range LOW:HIGH, evenly spaced in log alpha: a curve, in a table that fits a screen
-MOST = 1000
+MOST_POINTS = 1000
 Alpha = Annotated[
     str,
     typer.Option(
@@ -52,28 +52,34 @@ def curve_command(
 ) -> None:
     """Risk against the number of bags n = alpha d: the least possible, and that of ridge fits."""
     from attnscope.tasks.planted.single_location import SingleLocation
-    from attnscope.theory.samples.bayes_curve import QUIETEST
-    from attnscope.theory.samples.compared import BAYES, compared, comparison_figure
+    from attnscope.theory.samples.bayes_curve import SMALLEST_NOISE
+    from attnscope.theory.samples.compared import BAYES_CURVE, compared, comparison_figure
     from attnscope.theory.samples.thresholds import recovery_threshold
 
-    if 0 < noise < QUIETEST:
-        raise bad("--noise", OF, f"0, or at least {QUIETEST:g}", noise, "--noise 0")
+    if 0 < noise < SMALLEST_NOISE:
+        raise bad(
+            "--noise", CURVE_COMMAND, f"0, or at least {SMALLEST_NOISE:g}", noise, "--noise 0"
+        )
     values = _alphas(alpha)
-    words = _words(predictors)
+    words = _predictor_names(predictors)
     penalty = _ridge(ridge)
     if plot is not None:
-        check_place(plot, OF, "--plot")
-        needs("matplotlib", f"{OF} --plot")
+        check_place(plot, CURVE_COMMAND, "--plot")
+        needs("matplotlib", f"{CURVE_COMMAND} --plot")
     task = SingleLocation.spiked(dim or 1000, length, strength, noise=noise)
     curves = []
     for word in words:
         with working(f"curve of {word}", verbose=False, quiet=as_json):
             curves.append(compared(task, values, word, penalty))
     population = task.bayes_risk()
-    thresholds = recovery_threshold(length, strength, noise) if BAYES in words else None
+    thresholds = recovery_threshold(length, strength, noise) if BAYES_CURVE in words else None
     refused = ""
     if plot is not None:
-        best = compared(task, values, BAYES, branch="best") if BAYES in words else None
+        best = (
+            compared(task, values, BAYES_CURVE, branch="best")
+            if BAYES_CURVE in words
+            else None
+        )
         try:
             comparison_figure(curves, population.excess, best, thresholds).save(plot)
         except AttnscopeError as error:
@@ -82,7 +88,7 @@ def curve_command(
         setting = {"length": length, "strength": strength, "noise": noise}
         print_json(_record(setting, curves, population, thresholds))
     else:
-        _print(task, values, curves, population, thresholds, dim)
+        _print_curves(task, values, curves, population, thresholds, dim)
     if refused:
         raise AttnscopeError(refused)
 
@@ -97,21 +103,25 @@ def _alphas(text: str) -> Any:
         low, high, *points = text.split(":")
         count = int(points[0]) if points else POINTS
         ends = (float(low), float(high))
-        if len(points) > 1 or not 0 < ends[0] < ends[1] or not 2 <= count <= MOST:
+        if len(points) > 1 or not 0 < ends[0] < ends[1] or not 2 <= count <= MOST_POINTS:
             raise ValueError
         return np.geomspace(*ends, count)
     except ValueError:
-        must = f"LOW:HIGH with 0 < LOW < HIGH, LOW:HIGH:POINTS (2 to {MOST}), or numbers"
-        raise bad("--alpha", OF, must, repr(text[:40]), "--alpha 0.25:8") from None
+        must = (
+            f"LOW:HIGH with 0 < LOW < HIGH, LOW:HIGH:POINTS (2 to {MOST_POINTS}), or numbers"
+        )
+        raise bad("--alpha", CURVE_COMMAND, must, repr(text[:40]), "--alpha 0.25:8") from None
 
 
-def _words(text: str) -> list[str]:
-    from attnscope.theory.samples.compared import WORDS
+def _predictor_names(text: str) -> list[str]:
+    from attnscope.theory.samples.compared import CURVE_NAMES
 
     words = [word.strip() for word in text.split(",")]
-    if not set(words) <= set(WORDS) or len(set(words)) < len(words):
-        must = f"some of {', '.join(WORDS)}, each once"
-        raise bad("--predictors", OF, must, repr(text[:40]), "--predictors bayes,softmax")
+    if not set(words) <= set(CURVE_NAMES) or len(set(words)) < len(words):
+        must = f"some of {', '.join(CURVE_NAMES)}, each once"
+        raise bad(
+            "--predictors", CURVE_COMMAND, must, repr(text[:40]), "--predictors bayes,softmax"
+        )
     return words
 
 
@@ -124,7 +134,7 @@ def _ridge(text: str) -> Any:
             raise ValueError
     except ValueError:
         must = "a positive number, two of them, or best"
-        raise bad("--ridge", OF, must, repr(text[:40]), "--ridge 0.5") from None
+        raise bad("--ridge", CURVE_COMMAND, must, repr(text[:40]), "--ridge 0.5") from None
     return parts[0] if len(parts) == 1 else parts
 
 
@@ -151,7 +161,7 @@ def _record(setting: Any, curves: list[Any], population: Any, thresholds: Any) -
     }
 
 
-def _print(
+def _print_curves(
     task: Any,
     alpha: Any,
     curves: list[Any],
@@ -170,9 +180,14 @@ def _print(
     for i, a in enumerate(alpha):
         row = [f"{a:.4g}", "" if dim is None else str(round(a * dim))]
         for c in curves:
-            row += [_told(c.values["excess"][i], ".4f"), _told(c.values["error"][i], ".0e")]
+            row += [
+                _number_text(c.values["excess"][i], ".4f"),
+                _number_text(c.values["error"][i], ".0e"),
+            ]
         first = curves[0].values
-        rows.append(row + [_told(first[f"{x}_overlap"][i], ".4f") for x in ("key", "value")])
+        rows.append(
+            row + [_number_text(first[f"{x}_overlap"][i], ".4f") for x in ("key", "value")]
+        )
     print(table(head, rows, width=COLUMNS))
     known = f"with the truth known {population.excess:.4f}"
     print(f"\nexcess risks as d -> infinity; {known}; overlaps of {curves[0].word}")
@@ -188,6 +203,6 @@ def _print(
             print("\n" + textwrap.fill(f"{c.word}: {sentence}", COLUMNS))
 
 
-def _told(x: float, form: str) -> str:
+def _number_text(x: float, form: str) -> str:
     """Nothing where there is no number."""
     return "-" if x != x else f"{x:{form}}"

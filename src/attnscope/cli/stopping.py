@@ -4,7 +4,7 @@ Both are a KeyboardInterrupt in the main thread, which commands catch to keep wh
 Three places do not hear it so: modules that are being loaded (some turn it into errors of their
 own), destructors (Python prints and goes on), and compiled code, which hears it when it returns.
 While modules load, the process ends at once: nothing is written yet. A destructor's is raised
-again. Compiled code gets `PATIENCE` seconds, or until the second Ctrl-C: then a thread ends the
+again. Compiled code gets `PATIENCE_SECONDS` seconds, or until the second Ctrl-C: then a thread ends the
 process, with the temporary files it was writing removed.
 """
 
@@ -24,7 +24,7 @@ __all__ = ["STOPPED", "Stopping"]
 
 STOPPED = 130  # the exit code that shells report for Ctrl-C
 # seconds: a step of training or a cell that takes longer is not worth waiting for
-PATIENCE = 10.0
+PATIENCE_SECONDS = 10.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -38,7 +38,7 @@ class Stopping:
         # what a shell has set for a job in the background is kept
         self.ours = [s for s in SIGNALS if signal.getsignal(s) is not signal.SIG_IGN]
         for number in self.ours:
-            signal.signal(number, _at_once)
+            signal.signal(number, _exit_at_once)
 
     def begin(self) -> None:
         """From now on a signal is a KeyboardInterrupt, watched by a thread."""
@@ -46,7 +46,7 @@ class Stopping:
         os.set_blocking(tell, False)
         signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
         threading.Thread(target=self._watch, args=(hear,), daemon=True).start()
-        sys.unraisablehook = _again(sys.unraisablehook)
+        sys.unraisablehook = _interrupt_hook(sys.unraisablehook)
         for number in self.ours:
             signal.signal(number, self._raise)
 
@@ -58,7 +58,7 @@ class Stopping:
     def _raise(self, number: int, frame: Any) -> None:
         self.heard += 1
         if not self.raises:
-            _at_once()
+            _exit_at_once()
         raise KeyboardInterrupt
 
     def _watch(self, hear: int) -> None:
@@ -67,20 +67,20 @@ class Stopping:
             told += sum(number in self.ours for number in os.read(hear, 64))
             waited = 0.0
             # a second signal is there at once: the first one was not heard
-            while self.heard < told and waited < PATIENCE and not _more(hear):
-                waited += BEAT
+            while self.heard < told and waited < PATIENCE_SECONDS and not _has_signal(hear):
+                waited += POLL_SECONDS
             if self.heard < told:
-                _at_once()
+                _exit_at_once()
 
 
-BEAT = 0.1  # seconds between two looks
+POLL_SECONDS = 0.1  # seconds between two looks
 
 
-def _more(hear: int) -> bool:
-    return bool(select.select([hear], [], [], BEAT)[0])
+def _has_signal(hear: int) -> bool:
+    return bool(select.select([hear], [], [], POLL_SECONDS)[0])
 
 
-def _at_once(*signalled: Any) -> None:
+def _exit_at_once(*signalled: Any) -> None:
     remove_temporaries()
     try:
         os.write(2, b"Stopped; nothing was written.\n")
@@ -88,7 +88,7 @@ def _at_once(*signalled: Any) -> None:
         os._exit(STOPPED)
 
 
-def _again(usual: Any) -> Any:
+def _interrupt_hook(usual: Any) -> Any:
     def hook(unraisable: Any) -> None:
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
             _thread.interrupt_main()

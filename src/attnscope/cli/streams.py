@@ -11,11 +11,11 @@ import io
 import sys
 import unicodedata
 
-__all__ = ["plain_streams", "written_out"]
+__all__ = ["flush_streams", "plain_streams"]
 
-NAME = "attnscope-plain"
+ERROR_HANDLER = "attnscope-plain"
 # what we print, and the frames of the help pages
-WRITTEN = {
+ASCII_FORMS = {
     "\u00b1": "+/-",
     "\u00d7": "x",
     "\u00b7": ".",
@@ -32,18 +32,18 @@ WRITTEN = {
     "\u2500": "-",
     "\u2502": "|",
 }
-CORNERS = ("BOX DRAWINGS", "BLOCK", "BRAILLE")  # by Unicode name: frames, bars, spinners
+FRAME_NAMES = ("BOX DRAWINGS", "BLOCK", "BRAILLE")  # by Unicode name: frames, bars, spinners
 
 
 def plain_streams() -> None:
     """Let stdout and stderr write what their encoding lacks in ASCII."""
-    codecs.register_error(NAME, _in_ascii)
+    codecs.register_error(ERROR_HANDLER, _ascii_form)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=NAME)
+            stream.reconfigure(errors=ERROR_HANDLER)
 
 
-def written_out() -> None:
+def flush_streams() -> None:
     """Write what is still held back, while its refusal can be told: a stream that cannot be written
     is let go of, or Python would complain of it once more at its end.
     """
@@ -57,17 +57,17 @@ def written_out() -> None:
             raise
 
 
-def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+def _ascii_form(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lacking = error.object[error.start : error.end]
-    return "".join(map(_letter, lacking)), error.end
+    return "".join(map(_ascii_letter, lacking)), error.end
 
 
-def _letter(letter: str) -> str:
-    if letter in WRITTEN:
-        return WRITTEN[letter]
-    if unicodedata.name(letter, "").startswith(CORNERS):
+def _ascii_letter(letter: str) -> str:
+    if letter in ASCII_FORMS:
+        return ASCII_FORMS[letter]
+    if unicodedata.name(letter, "").startswith(FRAME_NAMES):
         return "+"
     bare = unicodedata.normalize("NFKD", letter).encode("ascii", "ignore").decode()
     return bare or "?"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from attnscope.registry import PREDICTORS, TASKS, Argument, Entry
-from attnscope.cli.common import COLUMNS, Json, app, as_typed, left_out, table
+from attnscope.cli.common import COLUMNS, Json, app, as_typed, print_left_out, table
 from attnscope.cli.json_text import print_json
+from attnscope.registry import PREDICTORS, TASKS, Argument, Entry
 
 
 @app.command("tasks")
@@ -21,7 +21,7 @@ def tasks_command(as_json: Json = False) -> None:
     if as_json:
         out = {"tasks": [_entry(row) for row in TASKS.values()]}
         print_json(out | {"predictors": [_entry(row) for row in PREDICTORS.values()]})
-        left_out(broken)
+        print_left_out(broken)
         return
     own = [row for row in TASKS.values() if not row.origin]
     planted = [row for row in own if row.planted]
@@ -50,7 +50,7 @@ def tasks_command(as_json: Json = False) -> None:
             ]
             print(table(["    --with", "default", "range", ""], lines, 3, COLUMNS) + "\n")
     print("Short for --with: --dim, --length, --gamma2, --noise, --signal, --temperature.")
-    left_out(broken)
+    print_left_out(broken)
 
 
 def _entry(row: Entry) -> dict[str, Any]:

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from attnscope.registry import PREDICTORS
 from attnscope.cli.common import (
     COLUMNS,
     Json,
-    TaskWord,
+    TaskName,
     With,
     app,
     as_typed,
@@ -23,6 +22,7 @@ from attnscope.cli.common import (
 from attnscope.cli.completion import predictors
 from attnscope.cli.json_text import print_json
 from attnscope.errors import AttnscopeError
+from attnscope.registry import PREDICTORS
 from attnscope.theory.task_and_predictor import Pair, pair
 
 # what is left out has the default of the task's row in the catalogue; those of single-location
@@ -47,7 +47,7 @@ PredictorName = Annotated[
 Temperature = Annotated[
     float, typer.Option(help="Temperature lambda; it multiplies the scores.")
 ]
-SINGLE = "single-location"
+SINGLE_LOCATION = "single-location"
 
 
 def chosen_pair(
@@ -65,7 +65,7 @@ def chosen_pair(
 
 @app.command("risk")
 def risk_command(
-    task: TaskWord = SINGLE, more: With = None,
+    task: TaskName = SINGLE_LOCATION, more: With = None,
     dim: Dim = None, length: Length = None,
     gamma2: Gamma2 = None, noise: Noise = None, signal: Signal = None,
     predictor: PredictorName = "erf", temperature: Temperature = 0.1,
@@ -82,7 +82,7 @@ def risk_command(
     )
     made = chosen.make_task()
     rows, refused = task_risks(made, chosen.family, temperature, chosen.length)
-    if chosen.task.word == SINGLE:
+    if chosen.task.word == SINGLE_LOCATION:
         _print_single(made, rows, as_json)
     else:
         _print_risks(chosen, rows, refused, as_json)

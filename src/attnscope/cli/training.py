@@ -6,15 +6,15 @@ import tempfile
 import textwrap
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from attnscope.cli.common import COLUMNS, STOPPED, Json, Seed, TaskWord, With, app
+from attnscope.cli.common import COLUMNS, STOPPED, Json, Seed, TaskName, With, app
 from attnscope.cli.completion import some_of
 from attnscope.cli.json_text import print_json
 from attnscope.cli.theory import (
-    SINGLE,
+    SINGLE_LOCATION,
     Dim,
     Gamma2,
     Length,
@@ -28,10 +28,13 @@ from attnscope.errors import AttnscopeError
 from attnscope.files import check_file, check_place, whole_file, write_csv
 from attnscope.optional import needs
 
+if TYPE_CHECKING:
+    from attnscope.dynamics.train import EngineName
+
 
 @app.command("train")
 def train_command(
-    task: TaskWord = SINGLE,
+    task: TaskName = SINGLE_LOCATION,
     more: With = None,
     dim: Dim = None,
     length: Length = None,
@@ -112,11 +115,11 @@ def train_command(
         step_size=step_size,
         log_every=max(1, steps // 100) if log_every is None else log_every,
         batch_size=batch_size,
-        engine=engine,
+        engine=cast("EngineName", engine),  # `train` refuses any other word
         swap_move=swap_move,
         seed=seed,
     )
-    refused = _written(run, csv, plot, save)
+    refused = _write_files(run, csv, plot, save)
     if hasattr(run, "form_cosine"):
         _print_heads(run, as_json)
     else:
@@ -127,7 +130,9 @@ def train_command(
         raise typer.Exit(STOPPED)
 
 
-def _written(run: Any, csv: Path | None, plot: Path | None, save: Path | None) -> list[str]:
+def _write_files(
+    run: Any, csv: Path | None, plot: Path | None, save: Path | None
+) -> list[str]:
     """Write what was asked for, each file whatever became of the others; the refusals.
 
     Where one is refused and the run is not saved, it is kept in the temporary folder: nothing
@@ -148,7 +153,7 @@ def _written(run: Any, csv: Path | None, plot: Path | None, save: Path | None) -
             refused[name] = str(error)
     sentences = list(refused.values())
     if refused and (save is None or "save" in refused):
-        sentences.append(_kept(run))
+        sentences.append(_save_elsewhere(run))
     return sentences
 
 
@@ -158,7 +163,7 @@ def _write_csv(run: Any, path: Path) -> None:
         write_csv(frame, part)  # .csv.gz and its like are packed by their ending
 
 
-def _kept(run: Any) -> str:
+def _save_elsewhere(run: Any) -> str:
     """Save the run where nobody asked for it; the sentence that says where."""
     try:
         path = Path(tempfile.mkdtemp(prefix="attnscope-"), "run.npz")

@@ -1,9 +1,9 @@
 """Training as an exact low-dimensional process.
 
-In reading order: `train` (the door), `setup`, `loop`, `ends`, `trajectory_base`, `overlap_runs`,
+In reading order: `train` (the entry point), `setup`, `loop`, `outcome_table`, `trajectory_base`, `overlap_runs`,
 `trajectory`, `heads` (several heads), `starts`, `schedule`, `diagnose`, `rates`, `saved`,
 `experiments`, `gradient_flow`, `positional_sgd`, `message_passing` (from bags to key and value);
-`engines/` (how a state goes on), `networks/` (whole layers and blocks). Imports `theory`; imported
+`engines/` (how a state advances), `networks/` (whole layers and blocks). Imports `theory`; imported
 by `estimators` and above.
 """
 

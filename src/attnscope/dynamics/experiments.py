@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from attnscope.dynamics.train import train
+from attnscope.dynamics.train import EngineName, train
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.errors import bad
 from attnscope.predictors.attention import Erf
@@ -57,7 +57,11 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 def run_experiment(
-    name: str, runs: int = 30, seed: int = 0, engine: str = "reduced", progress: bool = True
+    name: str,
+    runs: int = 30,
+    seed: int = 0,
+    engine: EngineName = "reduced",
+    progress: bool = True,
 ) -> Trajectory:
     """Train one of the five, `EXPERIMENTS[name]`.
 

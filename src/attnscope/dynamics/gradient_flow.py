@@ -4,7 +4,7 @@ notation: R the population risk as a function of the overlaps (kap, eta, the, nu
 partial derivatives, c = k*.v*, t = step size x steps.
 
     dk/dt = -(I - k k^T) grad_k R,   dv/dt = -(I - v v^T) grad_v R,
-        grad_k R = R_kap k* + R_eta v* + R_rho v,  grad_v R likewise,
+        grad_k R = R_kap k* + R_eta v* + R_rho v,  grad_v R = R_the k* + R_nu v* + R_rho k,
 
 closes on the overlaps. With a = grad_k R . k and b = grad_v R . v,
 
@@ -46,8 +46,6 @@ from attnscope.theory.route import checked_planted
 
 __all__ = ["GradientFlow", "gradient_flow"]
 
-OF = "gradient_flow"
-
 
 @dataclass(frozen=True, eq=False)
 class GradientFlow:
@@ -81,7 +79,7 @@ class GradientFlow:
     @property
     def excess(self) -> np.ndarray:
         """Exact risk over noise^2, (runs, times); it never rises."""
-        lam = constant_temperature(self.predictor, OF)
+        lam = constant_temperature(self.predictor, "gradient_flow")
         return exact_excess(self.task, self.predictor, self.log, np.full(len(self.time), lam))
 
     @property
@@ -102,7 +100,7 @@ def gradient_flow(
     """The population gradient flow of k and v on their spheres.
 
     Args:
-        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        task: a planted task: SingleLocation, MultiLocation, ..., or your own Planted.
         predictor: one head with a gradient on this task.
         start: as in `train`: "sphere", "manifold", "moments", an Overlaps, or (k, v).
         times: (n,) increasing, >= 0; step size times number of steps.
@@ -116,29 +114,33 @@ def gradient_flow(
     >>> flow.overlaps.nu.round(3)
     array([[0.1  , 0.492, 0.986]])
     """
-    checked_planted(task, OF)
+    checked_planted(task, "gradient_flow")
     if not has_one_head(predictor):
         raise bad(
             "predictor",
-            OF,
+            "gradient_flow",
             "a predictor with one head and an exact gradient",
             predictor,
             "Erf(0.1)",
         )
-    lam = constant_temperature(predictor, OF)
-    gradient = exact_gradient(task, predictor, OF)
-    t = check.array(times, "times", OF, (None,)).astype(np.float64)
+    lam = constant_temperature(predictor, "gradient_flow")
+    gradient = exact_gradient(task, predictor, "gradient_flow")
+    t = check.array(times, "times", "gradient_flow", (None,)).astype(np.float64)
     if t[0] < 0 or (np.diff(t) <= 0).any():
         raise bad(
-            "times", OF, "increasing and >= 0", "other numbers", "numpy.linspace(0, 100, 51)"
+            "times",
+            "gradient_flow",
+            "increasing and >= 0",
+            "other numbers",
+            "numpy.linspace(0, 100, 51)",
         )
-    runs = check.integer(runs, "runs", OF, 1)
-    seed = check.seed_value(seed, OF)
-    tol = check.real(tolerance, "tolerance", OF, 1e-13, 1e-2)
+    runs = check.integer(runs, "runs", "gradient_flow", 1)
+    seed = check.seed_value(seed, "gradient_flow")
+    tol = check.real(tolerance, "tolerance", "gradient_flow", 1e-13, 1e-2)
     o = starting_overlaps(task, start, runs, seed)
     log = np.stack(
         [
-            _solved(
+            _solve_run(
                 lambda x: velocity(x, gradient(x, lam), alignment_of(task)), o[:, [i]], t, tol
             )
             for i in range(runs)
@@ -150,9 +152,9 @@ def gradient_flow(
     return GradientFlow(task, predictor, t, possible, tol)
 
 
-def _solved(field: Any, o: np.ndarray, t: np.ndarray, tol: float) -> np.ndarray:
+def _solve_run(field: Any, o: np.ndarray, t: np.ndarray, tol: float) -> np.ndarray:
     """(5, times) of one run that starts at o (5, 1):
-    each by itself, so that its accuracy does not depend on its company.
+    runs are solved one by one, so that the accuracy of each does not depend on the others.
     """
     if t[-1] == 0:
         return np.repeat(o, len(t), axis=1)
@@ -167,7 +169,7 @@ def _solved(field: Any, o: np.ndarray, t: np.ndarray, tol: float) -> np.ndarray:
     )
     if not found.success or not np.isfinite(found.y).all():
         raise AttnscopeError(
-            f"the solution of {OF} must exist up to time {t[-1]:g}, got {found.message}; try a "
+            f"the solution of gradient_flow must exist up to time {t[-1]:g}, got {found.message}; try a "
             "shorter time."
         )
     return found.y

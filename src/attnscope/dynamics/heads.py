@@ -12,7 +12,7 @@ or the exchange of k and v, is the same predictor. Hence
         S* = sum_f sym(k_f* v_f*^T)
     span          mean over the trained vectors of |projection on the span of the teachers|^2/|p|^2
 
-For erf heads report these and the risk; overlaps of single heads say little there.
+For erf heads report these and the risk; overlaps of single heads are not informative there.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from attnscope.dynamics.ends import Ends, ends_of, over_steps
 from attnscope.dynamics.engines.engine import GramEngine, State
 from attnscope.dynamics.engines.engine_table import heads_engine
 from attnscope.dynamics.loop import continued
+from attnscope.dynamics.outcome_table import Ends, ends_of, over_steps
 from attnscope.dynamics.setup import HeadSetup
 from attnscope.dynamics.trajectory_base import Runs
 from attnscope.figures.figure import Figure, Panel
@@ -43,11 +43,13 @@ __all__ = ["HeadOverlaps", "HeadTrajectory"]
 
 # a head counts as aligned with a direction from here on (41 degrees): a vector halfway between two
 # is with neither
-ALIGNED = 0.75
-FORMED = 0.95  # form cosine from which a run that has no head per direction counts as rotated
+HEAD_ALIGNED_COSINE = 0.75
+ROTATED_FORM_COSINE = (
+    0.95  # form cosine from which a run that has no head per direction counts as rotated
+)
 # squared norm from which a run counts as diverged: its risk still fits in float64
-LOST = 1e12
-SAMPLES = 2000  # of the risk at every log point; risk_at takes more
+DIVERGED_SQUARED_NORM = 1e12
+RISK_SAMPLES_PER_LOG = 2000  # of the risk at every log point; risk_at takes more
 
 
 class HeadOverlaps(NamedTuple):
@@ -115,10 +117,10 @@ class HeadTrajectory(Runs):
     @cached_property
     def form_cosine(self) -> np.ndarray:
         """(runs, logs): cosine of sum_h sym(k_h v_h^T) with the teachers' form;
-        what heads learn together, whoever learns it.
+        what the heads learn together, however they share it.
         """
         m = 2 * self.heads
-        inner = lambda a, b: _form(self.gram[:, :, a, b])
+        inner = lambda a, b: _form_product(self.gram[:, :, a, b])
         trained = slice(0, m)
         star = slice(m, None)
         size = np.sqrt(np.maximum(inner(trained, trained) * inner(star, star), 1e-300))
@@ -154,7 +156,8 @@ class HeadTrajectory(Runs):
         samples where there is no quadrature.
         """
         return np.stack(
-            [self.risk_at(i, SAMPLES).excess for i in range(len(self.step))], axis=1
+            [self.risk_at(i, RISK_SAMPLES_PER_LOG).excess for i in range(len(self.step))],
+            axis=1,
         )
 
     @cached_property
@@ -169,12 +172,12 @@ class HeadTrajectory(Runs):
         o = HeadOverlaps(*(x[:, -1] for x in self.overlaps))
         # (k, v) and (-k, -v) may then be the same head
         odd = self.setup.predictor.head.componentwise
-        plain = _aligned(o.kappa, o.nu, odd)
-        swapped = _aligned(o.eta, o.theta, odd)
-        rotated = odd & (self.form_cosine[:, -1] >= FORMED)
+        plain = _serves_direction(o.kappa, o.nu, odd)
+        swapped = _serves_direction(o.eta, o.theta, odd)
+        rotated = odd & (self.form_cosine[:, -1] >= ROTATED_FORM_COSINE)
         names = np.where(rotated, "rotated", "unspecialised")
-        names = np.where(_one_each(plain | swapped), "swapped", names)
-        names = np.where(_one_each(plain), "specialised", names)
+        names = np.where(_has_head_per_direction(plain | swapped), "swapped", names)
+        names = np.where(_has_head_per_direction(plain), "specialised", names)
         return np.where(self.diverged_at >= 0, "diverged", names)
 
     def to_frame(self) -> pd.DataFrame:
@@ -248,7 +251,7 @@ class HeadTrajectory(Runs):
     @staticmethod
     def lost(read: np.ndarray) -> np.ndarray:
         """(runs,) not finite, or too long."""
-        return ~(np.abs(read).max((1, 2)) <= LOST)  # so that NaN is lost
+        return ~(np.abs(read).max((1, 2)) <= DIVERGED_SQUARED_NORM)  # so that NaN is lost
 
     @staticmethod
     def held(read: np.ndarray, before: np.ndarray, lost: np.ndarray) -> np.ndarray:
@@ -256,7 +259,7 @@ class HeadTrajectory(Runs):
         return np.where(lost[:, None, None], before, read)
 
 
-def _form(cross: np.ndarray) -> np.ndarray:
+def _form_product(cross: np.ndarray) -> np.ndarray:
     """Inner product of two sums of sym(k v^T) from the inner products (..., 2a, 2b)
     of their vectors.
     """
@@ -264,15 +267,15 @@ def _form(cross: np.ndarray) -> np.ndarray:
     return (kk * vv + kv * vk).sum((-1, -2)) / 2
 
 
-def _aligned(a: np.ndarray, b: np.ndarray, odd: bool) -> np.ndarray:
+def _serves_direction(a: np.ndarray, b: np.ndarray, odd: bool) -> np.ndarray:
     """(runs, H, F) whether head h serves direction f: both cosines large and positive, or of one
-    sign if the head does not care.
+    sign if the head is odd.
     """
-    large = (np.abs(a) >= ALIGNED) & (np.abs(b) >= ALIGNED)
+    large = (np.abs(a) >= HEAD_ALIGNED_COSINE) & (np.abs(b) >= HEAD_ALIGNED_COSINE)
     return large & ((a * b > 0) if odd else ((a > 0) & (b > 0)))
 
 
-def _one_each(serves: np.ndarray) -> np.ndarray:
+def _has_head_per_direction(serves: np.ndarray) -> np.ndarray:
     """(runs,) whether different heads serve all directions."""
     matched = [
         serves[r][linear_sum_assignment(serves[r], maximize=True)] for r in range(len(serves))

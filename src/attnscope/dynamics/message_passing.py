@@ -5,8 +5,8 @@ notation: n bags of L tokens X_l in R^d, alpha = n/d, nu = strength, D = noise^2
 the position; k, v the posterior means, each with prior N(0, I/d); S the posterior variances times
 d, one for k and one for v.
 
-Fields, with the correction that takes a bag's own vote out again, and what a bag then says of its
-location (the label seen):
+Fields, with the correction that removes a bag's own contribution, and the posterior of its location
+given its label:
 
     u_l = X_l.k - g^u_l S_k,    w_l = X_l.v - g^w_l S_v,    e_l = y - w_l,    V = D + S_v,
     r_l ~ pi_l exp(sqrt(nu) u_l - e_l^2/(2 V)),     g^u_l = sqrt(nu) r_l,     g^w_l = r_l e_l/V.
@@ -18,7 +18,7 @@ Precisions, sums over all tokens of all bags, and the new means:
 
 alpha nu is the tilt -nu |k|^2/2 of each bag; P_k - alpha nu is the mean slope of g^u, exactly,
 since a bag's r sum to 1. All of g, P, k, v move half of the way each step: the second moment of the
-tokens along k* is 1 + nu at the deciding ones, which the Gaussian derivation neglects, and v.k*
+tokens along k* is 1 + nu at the informative ones, which the Gaussian derivation neglects, and v.k*
 overshoots without damping. The start is k = v = 0: the first step finds both directions.
 
 As d -> inf the overlaps k.k* and v.v* of step t follow state_evolution.py, and end at the "reached"
@@ -39,13 +39,12 @@ from attnscope.numerics.border import validation as check
 
 __all__ = ["MessagePassing", "message_passing"]
 
-NAME = "message_passing"
 DAMPING = 0.5  # share of a step that is taken; module docstring
-SMOOTHER = 0.5  # factor on that share after a run that did not settle
-TRIES = 4
-STEPS = 400
-CONVERGED = 1e-5  # change of k and v a step: a hundredth of their error at d = 10^6
-DIVERGED = 4.0  # |k|^2 or |v|^2 beyond this: the truth has 1
+DAMPING_REDUCTION = 0.5  # factor on that share after a run that did not settle
+MOST_TRIES = 4
+MOST_STEPS = 400
+STOP_CHANGE = 1e-5  # change of k and v a step: a hundredth of their error at d = 10^6
+DIVERGED_SQUARED_LENGTH = 4.0  # |k|^2 or |v|^2 beyond this: the truth has 1
 SMALLEST_VARIANCE = (
     1e-12  # of a label given its token; labels without noise count as having this
 )
@@ -62,7 +61,7 @@ class MessagePassing:
         expected: (steps, 2) those expected overlaps step by step.
         overlaps: (steps, 2) k.k* and v.v* themselves, where the truth was given.
         converged: whether it came to rest.
-        strength, noise, location_probs: what it was told of the task.
+        strength, noise, location_probs: the task's parameters, as given.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation.spiked(dim=50, length=3, strength=5.0, noise=0.3)
@@ -89,8 +88,8 @@ class MessagePassing:
 
     def predict(self, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         """E[Y | X, the bags], (n,): softmax attention with key sqrt(nu) k and value v."""
-        x, real = self._checked(tokens, mask, "predict")
-        return np.sum(self._weights(x, real) * (x @ self.value), axis=1)
+        x, real = self._checked_tokens(tokens, mask, "predict")
+        return np.sum(self._location_weights(x, real) * (x @ self.value), axis=1)
 
     def locate(
         self,
@@ -99,20 +98,24 @@ class MessagePassing:
         mask: np.ndarray | None = None,
     ) -> np.ndarray:
         """P(J = l | X, the bags), (n, L); with the label seen where `target` (n,) is given."""
-        x, real = self._checked(tokens, mask, "locate")
+        x, real = self._checked_tokens(tokens, mask, "locate")
         if target is None:
-            return self._weights(x, real)
-        y = check.array(target, "target", f"{NAME}.locate", (len(x),))
+            return self._location_weights(x, real)
+        y = check.array(target, "target", "message_passing.locate", (len(x),))
         variance = max(self.noise**2 + self.value_variance, SMALLEST_VARIANCE)
-        return self._weights(x, real, -((y[:, None] - x @ self.value) ** 2) / (2 * variance))
+        return self._location_weights(
+            x, real, -((y[:, None] - x @ self.value) ** 2) / (2 * variance)
+        )
 
-    def _checked(
+    def _checked_tokens(
         self, tokens: object, mask: object, method: str
     ) -> tuple[np.ndarray, np.ndarray | None]:
         length = None if self.location_probs is None else len(self.location_probs)
-        return check.tokens_array(tokens, f"{NAME}.{method}", length, len(self.key), mask)
+        return check.tokens_array(
+            tokens, f"message_passing.{method}", length, len(self.key), mask
+        )
 
-    def _weights(
+    def _location_weights(
         self, x: np.ndarray, real: np.ndarray | None, label: Any = 0.0
     ) -> np.ndarray:
         scores = math.sqrt(self.strength) * (x @ self.key) + label
@@ -140,7 +143,7 @@ def message_passing(
     noise: float,
     location_probs: np.ndarray | None = None,
     task: Any = None,
-    steps: int = STEPS,
+    steps: int = MOST_STEPS,
     start: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> MessagePassing:
     """Estimate key and value from bags, as well as the "reached" branch of learning_curve says.
@@ -148,7 +151,7 @@ def message_passing(
     Args:
         batch: what `task.sample` gives: tokens (n, L, d), target (n,), and a mask (n, L) where
             lengths differ. Tokens must be as in SingleLocation.spiked: background N(0, I).
-        strength: nu > 0, the squared length of the deciding token's mean.
+        strength: nu > 0, the squared length of the informative token's mean.
         noise: standard deviation of the label noise, >= 0.
         location_probs: (L,) of the positions, uniform if None.
         task: gives the truth, for the overlaps step by step; the estimate does not use it.
@@ -163,23 +166,25 @@ def message_passing(
     (True, array([0.92, 0.97]))
     """
     bags = _checked_bags(batch, strength, noise, location_probs)
-    steps = check.integer(steps, "steps", NAME, 1)
+    steps = check.integer(steps, "steps", "message_passing", 1)
     n = len(bags.target)
     L = len(bags.tokens) // n
     probs = None
     if location_probs is not None:
-        probs = check.probabilities(location_probs, "location_probs", NAME, L)
+        probs = check.probabilities(location_probs, "location_probs", "message_passing", L)
     truth = None if task is None else np.stack([task.key, task.value])
-    first = _first(bags, start)
+    first = _first_state(bags, start)
     share = DAMPING
-    for _ in range(TRIES):
-        state, expected, overlaps, settled = _run(bags, first, L, truth, steps, share)
+    for _ in range(MOST_TRIES):
+        state, expected, overlaps, settled = _run_iterations(
+            bags, first, L, truth, steps, share
+        )
         if settled is not None:
             break
-        share *= SMOOTHER
+        share *= DAMPING_REDUCTION
     else:
         raise AttnscopeError(
-            f"the bags of {NAME} must come from a spiked task of this strength and noise, got "
+            "the bags of message_passing must come from a spiked task of this strength and noise, got "
             "ones on which it diverges; try standardised tokens, or SingleLocationRegressor."
         )
     S = 1 / (1 + state.P)
@@ -203,25 +208,33 @@ def _checked_bags(
     """The arguments in the form that the loop works with."""
     if not isinstance(batch, tuple) or len(batch) < 2:
         raise bad(
-            "batch", NAME, "tokens (n, L, d) and target (n,)", batch, "task.sample(1000)"
+            "batch",
+            "message_passing",
+            "tokens (n, L, d) and target (n,)",
+            batch,
+            "task.sample(1000)",
         )
     mask = getattr(batch, "mask", None)
-    x, real = check.tokens_array(batch[0], NAME, mask=mask)
+    x, real = check.tokens_array(batch[0], "message_passing", mask=mask)
     n, L, d = x.shape
-    y = check.array(batch[1], "target of the batch", NAME, (n,)).astype(np.float64)
+    y = check.array(batch[1], "target of the batch", "message_passing", (n,)).astype(
+        np.float64
+    )
     if L < 2:
         raise bad(
             "batch",
-            NAME,
+            "message_passing",
             "bags of at least 2 tokens",
             "1: there is no location to find",
             "ridge regression",
         )
-    nu = check.real(strength, "strength", NAME, 0, strict=True, hint="strength=5.0")
-    eps = check.real(noise, "noise", NAME, 0, hint="noise=0.3")
+    nu = check.real(
+        strength, "strength", "message_passing", 0, strict=True, hint="strength=5.0"
+    )
+    eps = check.real(noise, "noise", "message_passing", 0, hint="noise=0.3")
     probs = None
     if location_probs is not None:
-        probs = check.probabilities(location_probs, "location_probs", NAME, L)
+        probs = check.probabilities(location_probs, "location_probs", "message_passing", L)
     return _Bags(x.reshape(n * L, d), y, _log_prior(probs, real), nu, eps**2)
 
 
@@ -232,23 +245,37 @@ def _log_prior(probs: np.ndarray | None, real: np.ndarray | None) -> Any:
     return prior if real is None else np.where(real, prior, -np.inf)
 
 
-def _first(bags: _Bags, start: Any) -> _State:
+def _first_state(bags: _Bags, start: Any) -> _State:
     """Where it begins: at zero, or at given means with the precisions that go with them."""
     d = bags.tokens.shape[1]
     g = np.zeros((len(bags.tokens), 2))
     if start is None:
         return _State(np.zeros(d), np.zeros(d), np.zeros(2), g)
     if not isinstance(start, (tuple, list)) or len(start) != 2:
-        raise bad("start", NAME, "a key and a value, each (d,)", start, "start=(key, value)")
-    k, v = (check.array(x, "start", NAME, (d,)).astype(np.float64) for x in start)
+        raise bad(
+            "start",
+            "message_passing",
+            "a key and a value, each (d,)",
+            start,
+            "start=(key, value)",
+        )
+    k, v = (
+        check.array(x, "start", "message_passing", (d,)).astype(np.float64) for x in start
+    )
     q = np.array([k @ k, v @ v])
     if not (q < 1).all():
         got = f"{math.sqrt(float(q.max())):.6g}"
-        raise bad("start", NAME, "vectors of length below 1", got, "0.99 times a unit vector")
+        raise bad(
+            "start",
+            "message_passing",
+            "vectors of length below 1",
+            got,
+            "0.99 times a unit vector",
+        )
     return _State(k, v, q / (1 - q), g)
 
 
-def _run(
+def _run_iterations(
     bags: _Bags,
     first: _State,
     L: int,
@@ -264,7 +291,7 @@ def _run(
     expected = []
     overlaps = []
     for step in range(steps):
-        new = _step(bags, state, L, 1.0 if step == 0 and zero else share)
+        new = _next_state(bags, state, L, 1.0 if step == 0 and zero else share)
         moved = max(
             float(np.linalg.norm(new.k - state.k)), float(np.linalg.norm(new.v - state.v))
         )
@@ -273,14 +300,14 @@ def _run(
         if truth is not None:
             overlaps.append([state.k @ truth[0], state.v @ truth[1]])
         size = max(float(state.k @ state.k), float(state.v @ state.v))
-        if not size < DIVERGED:  # NaN too
+        if not size < DIVERGED_SQUARED_LENGTH:  # NaN too
             return state, expected, overlaps, None
-        if step and moved < CONVERGED * share:
+        if step and moved < STOP_CHANGE * share:
             return state, expected, overlaps, True
     return state, expected, overlaps, False
 
 
-def _step(bags: _Bags, state: _State, L: int, share: float) -> _State:
+def _next_state(bags: _Bags, state: _State, L: int, share: float) -> _State:
     """One step, of which this share is taken."""
     n = len(bags.target)
     d = bags.tokens.shape[1]

@@ -20,8 +20,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from attnscope.dynamics.ends import Ends, ends_of
 from attnscope.dynamics.engines.engine import OverlapEngine, State
+from attnscope.dynamics.outcome_table import Ends, ends_of
 from attnscope.dynamics.setup import Setup
 from attnscope.dynamics.trajectory_base import Runs
 from attnscope.predictors.attention import Predictor

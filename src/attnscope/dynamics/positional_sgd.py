@@ -22,8 +22,6 @@ from attnscope.theory.positional_semantic.loss import checked_place, checked_sem
 
 __all__ = ["PositionalRuns", "positional_sgd"]
 
-OF = "positional_sgd"
-
 
 @dataclass(frozen=True, eq=False)
 class PositionalRuns:
@@ -108,25 +106,30 @@ def positional_sgd(
     if isinstance(task, (list, tuple)):
         tasks = tuple(task)
     else:
-        one = checked_semantic(task, OF)
-        tasks = (one,) * check.integer(runs, "runs", OF, 1)
+        one = checked_semantic(task, "positional_sgd")
+        tasks = (one,) * check.integer(runs, "runs", "positional_sgd", 1)
     if not tasks:
-        raise bad("task", OF, "a PositionalSemantic or a sequence of them", "an empty one")
+        raise bad(
+            "task",
+            "positional_sgd",
+            "a PositionalSemantic or a sequence of them",
+            "an empty one",
+        )
     for each in tasks:
-        checked_semantic(each, OF)
+        checked_semantic(each, "positional_sgd")
     dims = {each.dim for each in tasks}
     if len(dims) > 1 or min(dims) < 3:
-        raise bad("dim", OF, "one integer >= 3 for all runs", sorted(dims))
-    steps = check.integer(steps, "steps", OF, 1)
-    step_size = check.real(step_size, "step_size", OF, 0, strict=True)
-    batch_size = check.integer(batch_size, "batch_size", OF, 1)
-    seed = check.seed_value(seed, OF)
-    y, m = _starts(tasks, start, seed)
+        raise bad("dim", "positional_sgd", "one integer >= 3 for all runs", sorted(dims))
+    steps = check.integer(steps, "steps", "positional_sgd", 1)
+    step_size = check.real(step_size, "step_size", "positional_sgd", 0, strict=True)
+    batch_size = check.integer(batch_size, "batch_size", "positional_sgd", 1)
+    seed = check.seed_value(seed, "positional_sgd")
+    y, m = _starting_overlaps(tasks, start, seed)
     generators = seed_generators(seed, len(tasks))
     return PositionalRuns(tasks, y, m, 0, step_size, batch_size, generators).extend(steps)
 
 
-def _starts(
+def _starting_overlaps(
     tasks: tuple[PositionalSemantic, ...], start: Any, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """(y, m) of every run."""
@@ -142,13 +145,17 @@ def _starts(
         both = np.array(rows).T
         return both[0], both[1]
     if not isinstance(start, tuple) or len(start) != 2:
-        raise bad("start", OF, "a pair (e, m) or None", start, "start=(0.1, 0.1)")
+        raise bad(
+            "start", "positional_sgd", "a pair (e, m) or None", start, "start=(0.1, 0.1)"
+        )
     shortest = min(tasks, key=lambda each: each.position)
-    e, m = checked_place(shortest, start[0], start[1], OF)
+    e, m = checked_place(shortest, start[0], start[1], "positional_sgd")
     try:
         e = np.broadcast_to(e, (runs,))
         m = np.broadcast_to(m, (runs,))
     except ValueError:
         got = f"shapes {e.shape} and {m.shape}"
-        raise bad("start", OF, f"numbers or arrays of shape ({runs},)", got) from None
+        raise bad(
+            "start", "positional_sgd", f"numbers or arrays of shape ({runs},)", got
+        ) from None
     return e / np.array([each.position for each in tasks]), np.array(m)

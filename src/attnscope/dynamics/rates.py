@@ -51,14 +51,14 @@ __all__ = [
 ]
 
 # eigenvalues below this fraction of the largest are zero modes (as in theory/optima/landscape.py)
-ZERO = 1e-9
+ZERO_MODE_SHARE = 1e-9
 # a gap below this fraction of the first one counts as close to the limit: quadratic terms are
 # O(sqrt) of it, 1 %
-CLOSE = 1e-4
+CLOSE_GAP_SHARE = 1e-4
 # ... and above this fraction of the risk as free of rounding (risks are good to 1e-14)
-ROUNDING = 1e-11
-FEWEST = 5  # log points in a fit
-ON_MANIFOLD = 1e-9  # distance below which a run counts as on the manifold
+RISK_ROUNDING_SHARE = 1e-11
+FEWEST_LOG_POINTS = 5  # log points in a fit
+MANIFOLD_DISTANCE = 1e-9  # distance below which a run counts as on the manifold
 
 
 class PredictedRate(NamedTuple):
@@ -117,12 +117,12 @@ def predicted_rate(
     """
     of = "predicted_rate"
     alpha = check.real(step_size, "step_size", of, 0, strict=True)
-    point = _point(task, predictor, limit, of)
+    point = _stationary_point(task, predictor, limit, of)
     if manifold and limit == "oracle":
         mu = _manifold_eigenvalues(task, predictor)
     else:
         mu = point.eigenvalues
-    mu = mu[np.abs(mu) > ZERO * np.abs(point.eigenvalues).max()]
+    mu = mu[np.abs(mu) > ZERO_MODE_SHARE * np.abs(point.eigenvalues).max()]
     if (mu < 0).any():
         raise bad(
             "limit",
@@ -154,17 +154,17 @@ def measured_rate(run: OverlapRuns, limit: str) -> MeasuredRate:
             f"SGD with batch_size={setup.batch_size}",
             "batch_size=None",
         )
-    on_manifold = bool(run.distance.max() < ON_MANIFOLD)
+    on_manifold = bool(run.distance.max() < MANIFOLD_DISTANCE)
     predicted = predicted_rate(
         setup.task, setup.predictor, setup.step_size, limit, on_manifold
     )
     fits = {
-        int(i): _fit(run.step, run.excess[i], predicted.excess)
+        int(i): _fit_decay(run.step, run.excess[i], predicted.excess)
         for i in np.flatnonzero(run.outcome == limit)
     }
     good = {i: fit for i, fit in fits.items() if fit is not None}
     if not good:
-        got = f"{len(fits)} runs at the {limit} point, none with {FEWEST} log points close to it"
+        got = f"{len(fits)} runs at the {limit} point, none with {FEWEST_LOG_POINTS} log points close to it"
         raise AttnscopeError(
             f"run of {of} must approach its limit, got {got}; try run.extend({int(run.step[-1])})."
         )
@@ -172,14 +172,18 @@ def measured_rate(run: OverlapRuns, limit: str) -> MeasuredRate:
     return MeasuredRate(np.array(list(good)), decay, error, predicted)
 
 
-def _fit(step: np.ndarray, excess: np.ndarray, limit: float) -> tuple[float, float] | None:
+def _fit_decay(
+    step: np.ndarray, excess: np.ndarray, limit: float
+) -> tuple[float, float] | None:
     """(decay of the distance per step, its drift)
     from the stretch of log points that are close to the limit.
     """
     gap = excess - limit
-    use = np.flatnonzero((gap < CLOSE * gap[0]) & (gap > ROUNDING * max(limit, excess[0])))
+    use = np.flatnonzero(
+        (gap < CLOSE_GAP_SHARE * gap[0]) & (gap > RISK_ROUNDING_SHARE * max(limit, excess[0]))
+    )
     # too few, or left and entered again
-    if len(use) < FEWEST or use[-1] - use[0] >= len(use):
+    if len(use) < FEWEST_LOG_POINTS or use[-1] - use[0] >= len(use):
         return None
     t = step[use].astype(np.float64)
     y = np.log(gap[use])
@@ -217,10 +221,12 @@ def escape_time(
     of = "escape_time"
     alpha = check.real(step_size, "step_size", of, 0, strict=True)
     level = check.real(level, "level", of, 0, 1, strict=True)
-    growth, modes = _unstable(task, predictor, of)
+    growth, modes = _unstable_modes(task, predictor, of)
     o = checked_overlaps(overlaps, task, of)
     with np.errstate(divide="ignore"):  # a start exactly on the stable side never leaves
-        needed = np.log(level / np.maximum(np.abs(_amplitudes(modes, np.array(o))), 1e-300))
+        needed = np.log(
+            level / np.maximum(np.abs(_mode_amplitudes(modes, np.array(o))), 1e-300)
+        )
     times = np.maximum(needed, 0.0) / np.log1p(alpha * growth).reshape(
         -1, *(1,) * o.kappa.ndim
     )
@@ -233,8 +239,8 @@ def measured_escape(run: OverlapRuns, level: float) -> EscapeTime:
     predicted = escape_time(
         setup.task, setup.predictor, setup.step_size, Overlaps(*run.log[:, :, 0]), level
     )
-    _, modes = _unstable(setup.task, setup.predictor, "Trajectory.escape")
-    size = np.abs(_amplitudes(modes, run.log)).max(axis=0)  # (runs, logs)
+    _, modes = _unstable_modes(setup.task, setup.predictor, "Trajectory.escape")
+    size = np.abs(_mode_amplitudes(modes, run.log)).max(axis=0)  # (runs, logs)
     out = np.flatnonzero((size >= level).any(axis=1))
     first = (size[out] >= level).argmax(axis=1)
     before = np.maximum(first - 1, 0)
@@ -248,7 +254,9 @@ def measured_escape(run: OverlapRuns, level: float) -> EscapeTime:
     )
 
 
-def _point(task: SingleLocation, predictor: Predictor, name: str, of: str) -> StationaryPoint:
+def _stationary_point(
+    task: SingleLocation, predictor: Predictor, name: str, of: str
+) -> StationaryPoint:
     points = {p.name: p for p in stationary_points(task, predictor)}
     if name not in points:
         raise bad("limit", of, "one of " + ", ".join(repr(x) for x in sorted(points)), name)
@@ -260,7 +268,7 @@ def _manifold_eigenvalues(task: SingleLocation, predictor: Predictor) -> np.ndar
     return np.array([-R.kappa, -R.nu])
 
 
-def _unstable(
+def _unstable_modes(
     task: SingleLocation, predictor: Predictor, of: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Growth rates (m,) and directions (m, 4) in (kappa, eta, theta, nu) of the degenerate saddle.
@@ -304,6 +312,6 @@ def _saddle_hessian(task: SingleLocation, predictor: Predictor, of: str) -> np.n
     return np.array([slope(e) for e in np.eye(4)])
 
 
-def _amplitudes(modes: np.ndarray, overlaps: np.ndarray) -> np.ndarray:
+def _mode_amplitudes(modes: np.ndarray, overlaps: np.ndarray) -> np.ndarray:
     """(m, ...) components of the overlaps (5, ...) along the unstable directions."""
     return np.tensordot(modes, overlaps[:4], axes=1)

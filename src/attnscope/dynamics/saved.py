@@ -1,5 +1,5 @@
-"""Trajectories on disk, of one head or of several: one .npz file, no pickle. Arrays as they are;
-the setup as JSON text in the array "setup".
+"""Trajectories on disk, of one head or of several: one .npz file, no pickle. Arrays are stored
+unchanged, the setup as JSON text in the array "setup".
 
 A file is whole or absent (`files.whole_file`). A predictor with a user's function in it (a sigma, a
 schedule) is stored by its description only, and must be given again to `load`.
@@ -15,36 +15,36 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.registry import named
 from attnscope.errors import bad
 from attnscope.files import check_place, whole_file
 from attnscope.numerics.border.array_files import Unreadable, read_arrays
 from attnscope.predictors.attention import Predictor, has_one_head
 from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.predictors.temperature import InverseTime
+from attnscope.registry import named
 from attnscope.tasks.base import recipe
 from attnscope.theory.optima.optimal_sigma import OptimalSigma
 
 __all__ = ["load", "save"]
 
 FORMAT = 1  # raised whenever an older reader would misunderstand the file
-# Kinds that only a function makes, and that the catalogue has no word for
-WORDLESS: dict[str, type] = {"OptimalSigma": OptimalSigma}
+# Kinds that only a function makes, so that the registry has no name for them
+UNREGISTERED_KINDS: dict[str, type] = {"OptimalSigma": OptimalSigma}
 
 
 def save(run: Any, path: str | os.PathLike[str]) -> None:
     """Write a trajectory; `path` gets the ending .npz if it has none."""
-    target = _named(path)
+    target = _npz_path(path)
     check_place(target, "save")
     setup = run.setup
     about = {
         "format": FORMAT,
         **_task_words(setup.task),
-        "predictor": _described(setup.predictor),
+        "predictor": _predictor_description(setup.predictor),
     }
     arrays: dict[str, Any] = dict(_task_arrays(setup.task))
-    about["settings"] = {name: getattr(setup, name) for name in _settings(type(run))}
-    arrays |= {name: getattr(run, name) for name in _arrays(type(run))}
+    about["settings"] = {name: getattr(setup, name) for name in _setting_fields(type(run))}
+    arrays |= {name: getattr(run, name) for name in _array_fields(type(run))}
     arrays |= {f"state.{name}": x for name, x in run.state.items()}
     if "excess" in vars(run):  # computed already: slow for some predictors
         arrays["excess"] = run.excess
@@ -61,43 +61,43 @@ def load(
     """Read what `save` wrote of a `kind` of Runs (trajectory_base.py, which calls this, is not
     imported here).
     """
-    about, arrays = _read(kind, path)
-    task = _rebuilt_task(about, _inside(arrays, "task."))
+    about, arrays = _read_file(kind, path)
+    task = _rebuild_task(about, _arrays_with_prefix(arrays, "task."))
     of = f"{kind.__name__}.load"
     known = (
-        _rebuilt(about["predictor"], of)
+        _rebuild_predictor(about["predictor"], of)
         if predictor is None
-        else _alike(predictor, about["predictor"], of)
+        else _matching_predictor(predictor, about["predictor"], of)
     )
     setup = kind.SETUP(task, known, **about["settings"])
-    state = _inside(arrays, "state.")
-    run = kind(setup, **{name: arrays[name] for name in _arrays(kind)}, state=state)
+    state = _arrays_with_prefix(arrays, "state.")
+    run = kind(setup, **{name: arrays[name] for name in _array_fields(kind)}, state=state)
     if "excess" in arrays and predictor is None:
         vars(run)["excess"] = arrays["excess"]  # what the cached property would compute
     return run
 
 
-def _arrays(kind: type[Any]) -> list[str]:
+def _array_fields(kind: type[Any]) -> list[str]:
     return [field.name for field in fields(kind) if field.name not in ("setup", "state")]
 
 
-def _settings(kind: type[Any]) -> list[str]:
+def _setting_fields(kind: type[Any]) -> list[str]:
     return [
         field.name for field in fields(kind.SETUP) if field.name not in ("task", "predictor")
     ]
 
 
-def _read(
+def _read_file(
     kind: type[Any], path: str | os.PathLike[str]
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     name = kind.__name__
     try:
-        arrays = read_arrays(_named(path))
+        arrays = read_arrays(_npz_path(path))
         about = json.loads(arrays.pop("setup").tobytes())
         complete = (
             about["format"] == FORMAT
             and _task_kind(about)
-            and all(array in arrays for array in _arrays(kind))
+            and all(array in arrays for array in _array_fields(kind))
         )
     except FileNotFoundError:
         raise bad("path", f"{name}.load", "a file that exists", str(path)) from None
@@ -113,14 +113,14 @@ def _read(
     return about, arrays
 
 
-def _named(path: str | os.PathLike[str]) -> Path:
+def _npz_path(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if not target.name:  # "." and "/": the writer says that they are folders
         return target
     return target if target.suffix == ".npz" else target.with_name(target.name + ".npz")
 
 
-def _inside(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+def _arrays_with_prefix(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     return {
         name.removeprefix(prefix): x for name, x in arrays.items() if name.startswith(prefix)
     }
@@ -153,11 +153,11 @@ def _task_arrays(task: Any, prefix: str = "task.") -> dict[str, np.ndarray]:
     return out
 
 
-def _rebuilt_task(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+def _rebuild_task(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     arguments: dict[str, Any] = {name: x for name, x in arrays.items() if "." not in name}
     for name, x in about["task"].items():
         if isinstance(x, dict) and "kind of task" in x:
-            arguments[name] = _rebuilt_task(x, _inside(arrays, f"{name}."))
+            arguments[name] = _rebuild_task(x, _arrays_with_prefix(arrays, f"{name}."))
         elif isinstance(x, dict):
             arguments[name] = {int(key): value for key, value in x.items()}
         else:
@@ -177,17 +177,19 @@ def _task_kind(about: dict[str, Any]) -> type[Any]:
 # -- predictors ------------------------------------------------------------------------------------
 
 
-def _described(predictor: Predictor | MultiHead) -> dict[str, Any]:
-    """JSON that `_rebuilt` understands, or only a description in words."""
+def _predictor_description(predictor: Predictor | MultiHead) -> dict[str, Any]:
+    """JSON that `_rebuild_predictor` understands, or only a description in words."""
     if adds_heads(predictor):
-        return _described(predictor.head) | {
+        return _predictor_description(predictor.head) | {
             "heads": predictor.heads,
             "words": repr(predictor),
         }
     lam = predictor.temperature
     kind = type(predictor).__name__
     out: dict[str, Any] = {"kind": kind, "words": repr(predictor)}
-    if _kind(kind) is not type(predictor) or (callable(lam) and type(lam) is not InverseTime):
+    if _kind_of_name(kind) is not type(predictor) or (
+        callable(lam) and type(lam) is not InverseTime
+    ):
         return out
     arguments = recipe(predictor)
     if isinstance(lam, InverseTime):
@@ -195,12 +197,12 @@ def _described(predictor: Predictor | MultiHead) -> dict[str, Any]:
     return out | {"arguments": arguments}
 
 
-def _kind(name: str) -> type | None:
-    return WORDLESS.get(name) or named(name)
+def _kind_of_name(name: str) -> type | None:
+    return UNREGISTERED_KINDS.get(name) or named(name)
 
 
 def _predictor_kind(name: str) -> Any:
-    kind = _kind(name)
+    kind = _kind_of_name(name)
     if kind is None:
         raise bad(
             "the file",
@@ -212,9 +214,9 @@ def _predictor_kind(name: str) -> Any:
     return kind
 
 
-def _rebuilt(described: dict[str, Any], of: str) -> Predictor | MultiHead:
+def _rebuild_predictor(described: dict[str, Any], of: str) -> Predictor | MultiHead:
     if "arguments" not in described:
-        must = "given again, because a function of yours cannot be stored"
+        must = "given again, because a user-defined function cannot be stored"
         raise bad(
             "predictor",
             of,
@@ -230,7 +232,9 @@ def _rebuilt(described: dict[str, Any], of: str) -> Predictor | MultiHead:
     return MultiHead(head, described["heads"]) if "heads" in described else head
 
 
-def _alike(predictor: object, described: dict[str, Any], of: str) -> Predictor | MultiHead:
+def _matching_predictor(
+    predictor: object, described: dict[str, Any], of: str
+) -> Predictor | MultiHead:
     """The predictor that was given again, if it has as many heads as the file's."""
     heads = described.get("heads")
     if adds_heads(predictor) and predictor.heads == heads:

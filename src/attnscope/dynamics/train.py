@@ -15,7 +15,7 @@ The loop itself, with the swap move and Ctrl-C, is loop.py.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from attnscope.dynamics.heads import HeadTrajectory
 from attnscope.dynamics.loop import advance
 from attnscope.dynamics.schedule import check_schedule, temperatures
 from attnscope.dynamics.setup import HeadSetup, Setup
-from attnscope.dynamics.starts import starting_grams, starting_overlaps
+from attnscope.dynamics.starts import Start, starting_grams, starting_overlaps
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
@@ -33,18 +33,45 @@ from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.tasks.base import PlantedTask, is_planted_class
 from attnscope.theory.route import checked_planted, checked_predictor
 
-__all__ = ["train"]
+__all__ = ["Constraint", "EngineName", "train"]
+
+EngineName = Literal["reduced", "full"]
+Constraint = Literal["sphere", "free"]
 
 
 @overload
 def train(
-    task: PlantedTask, predictor: Predictor, *args: Any, **kwargs: Any
+    task: PlantedTask,
+    predictor: Predictor,
+    start: Start = "sphere",
+    runs: int = 30,
+    steps: int = 20_000,
+    step_size: float = 4e-3,
+    log_every: int = 200,
+    seed: int = 0,
+    batch_size: int | None = None,
+    engine: EngineName = "reduced",
+    swap_move: bool = False,
+    progress: bool = True,
+    constraint: Constraint = "sphere",
 ) -> Trajectory: ...
 
 
 @overload
 def train(
-    task: PlantedTask, predictor: MultiHead, *args: Any, **kwargs: Any
+    task: PlantedTask,
+    predictor: MultiHead,
+    start: Any = "sphere",
+    runs: int = 30,
+    steps: int = 20_000,
+    step_size: float = 4e-3,
+    log_every: int = 200,
+    seed: int = 0,
+    batch_size: int | None = None,
+    engine: EngineName = "reduced",
+    swap_move: bool = False,
+    progress: bool = True,
+    constraint: Constraint = "sphere",
 ) -> HeadTrajectory: ...
 
 
@@ -58,10 +85,10 @@ def train(
     log_every: int = 200,
     seed: int = 0,
     batch_size: int | None = None,
-    engine: str = "reduced",
+    engine: EngineName = "reduced",
     swap_move: bool = False,
     progress: bool = True,
-    constraint: str = "sphere",
+    constraint: Constraint = "sphere",
 ) -> Trajectory | HeadTrajectory:
     """Train `runs` independent copies of the predictor's directions k and v.
 

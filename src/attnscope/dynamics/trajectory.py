@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnscope.dynamics.ends import SQUARE, over_steps
 from attnscope.dynamics.engines.engine_table import engine_for
 from attnscope.dynamics.loop import continued
+from attnscope.dynamics.outcome_table import SIGNED_RANGE, over_steps
 from attnscope.dynamics.overlap_runs import OverlapRuns
 from attnscope.figures.figure import Figure, Panel
 from attnscope.figures.outcomes import BANDS, by_outcome, paths_by_outcome
@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Trajectory"]
 
-# distance drawn: what is below float64's resolution of 1 is no distance any more
-SMALLEST = 1e-16
-BELOW = -0.03  # axes of sizes begin here: a curve at 0 must not hide behind the axis
+# smallest distance that is drawn: the resolution of float64 at 1
+SMALLEST_DISTANCE = 1e-16
+AXIS_START = (
+    -0.03
+)  # start of the axes of non-negative quantities, so that a curve at 0 stays visible
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,8 +86,8 @@ class Trajectory(OverlapRuns):
         # on the manifold the distance is 0, which no logarithm shows
         off = bool((self.distance > 0).all())
         far = float(self.distance.max())
-        near = max(SMALLEST, float(self.distance.min()))
-        shown = (near / 1.3, far * 1.3) if off else (BELOW, max(1.05, 1.05 * far))
+        near = max(SMALLEST_DISTANCE, float(self.distance.min()))
+        shown = (near / 1.3, far * 1.3) if off else (AXIS_START, max(1.05, 1.05 * far))
         away = Panel(
             "off the manifold",
             "step",
@@ -95,7 +97,9 @@ class Trajectory(OverlapRuns):
             y_range=shown,
         )
         overlaps = [
-            Panel(f"|{name}|", "step", f"|{name}|", drawn(np.abs(x)), y_range=(BELOW, 1.05))
+            Panel(
+                f"|{name}|", "step", f"|{name}|", drawn(np.abs(x)), y_range=(AXIS_START, 1.05)
+            )
             for name, x in self._in_pairs()
         ]
         kappa = self.overlaps.kappa
@@ -105,8 +109,8 @@ class Trajectory(OverlapRuns):
             "kappa",
             "nu",
             paths_by_outcome(kappa, nu, outcome),
-            x_range=SQUARE,
-            y_range=SQUARE,
+            x_range=SIGNED_RANGE,
+            y_range=SIGNED_RANGE,
         )
         panels = (
             Panel(what, "step", what, drawn(self.excess), log_y=True),
@@ -149,7 +153,9 @@ class Trajectory(OverlapRuns):
             return [over_steps(self.step, x, self.outcome, name) for name, x in sizes.items()]
         what = "error" if has_classes(self.setup.task) else "excess risk"
         marks = paths_by_outcome(o.kappa, o.nu, self.outcome)
-        paths = Panel("paths", "kappa", "nu", marks, x_range=SQUARE, y_range=SQUARE)
+        paths = Panel(
+            "paths", "kappa", "nu", marks, x_range=SIGNED_RANGE, y_range=SIGNED_RANGE
+        )
         return [over_steps(self.step, self.excess, self.outcome, what, log_y=True), paths]
 
     def rate(self, limit: str = "oracle") -> MeasuredRate:

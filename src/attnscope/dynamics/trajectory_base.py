@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
-from attnscope.dynamics.ends import Ends, ends_card
 from attnscope.dynamics.engines.engine import State
+from attnscope.dynamics.outcome_table import Ends, ends_card
 from attnscope.figures.figure import Figure, Panel
 
 __all__ = ["Reached", "Runs"]

@@ -28,23 +28,25 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 
-from attnscope.figures.check_labels import Series, beside_lines, covered
+from attnscope.figures.check_labels import Series, covered_pixels, line_label_problems
 from attnscope.figures.figure import Band, Figure, Heat, Line, Mark, Panel, Points
-from attnscope.figures.layout_matplotlib import Drawn, pixels
+from attnscope.figures.layout_matplotlib import DrawnPanel, pixels
 from attnscope.figures.render_matplotlib import INK, canvas_of, color_of
 
 __all__ = ["problems"]
 
-HIDDEN = 0.8  # share of a series' pixels
-STRETCHED = 0.65  # share of an axis
+HIDDEN_SHARE = 0.8  # share of a series' pixels
+LEAST_AXIS_SHARE = 0.65  # share of an axis
 # opacity from which a pixel counts, as a share of the series' most: less is a soft edge
-DRAWN = 0.5
-COVERS = 0.5  # a series of at least this opacity hides what is below: bands (0.2) do not
+DRAWN_OPACITY = 0.5
+COVERING_OPACITY = (
+    0.5  # a series of at least this opacity hides what is below: bands (0.2) do not
+)
 # bounds that a quantity has by nature: shares and probabilities, cosines
-NATURAL = ((0.0, 1.0), (-1.0, 1.0))
+NATURAL_BOUNDS = ((0.0, 1.0), (-1.0, 1.0))
 # of a natural range that a declared one may add at an end, so that marks on it show
-MARGIN = 0.1
-LEAST = 0.25  # of a natural range: data within less would be a flat line
+NATURAL_MARGIN = 0.1
+LEAST_NATURAL_SHARE = 0.25  # of a natural range: data within less would be a flat line
 
 
 def problems(figure: Figure) -> list[str]:
@@ -58,9 +60,12 @@ def problems(figure: Figure) -> list[str]:
             if engine is not None:  # else it is laid out already
                 engine.execute(canvas)
             lines = _hidden_or_covered(canvas, drawn)
-            lines += _stretched(drawn, figure) + _ticks(drawn)
-        found += [f"panel {name}: {line}" for line in lines + _labels(drawn) + _alike(panel)]
-    return found + _colours(figure)
+            lines += _stretched_axes(drawn, figure) + _tick_problems(drawn)
+        found += [
+            f"panel {name}: {line}"
+            for line in lines + _label_problems(drawn) + _same_looks(panel)
+        ]
+    return found + _colour_problems(figure)
 
 
 def _style(mark: Mark) -> tuple[Any, ...]:
@@ -82,14 +87,14 @@ def _name(mark: Mark) -> str:
     return f"an unnamed {kind}{colour}"
 
 
-def _thin(mark: Mark) -> bool:
+def _is_thin(mark: Mark) -> bool:
     return isinstance(mark, Line) and mark.thin
 
 
-def _series(canvas: Canvas, drawn: Drawn) -> list[Series]:
+def _series(canvas: Canvas, drawn: DrawnPanel) -> list[Series]:
     groups: dict[tuple[Any, ...], Series] = {}
     # of many thin lines of one look, the first may carry the label of all
-    many = {_style(m): m.label for m in drawn.panel.marks if m.label and _thin(m)}
+    many = {_style(m): m.label for m in drawn.panel.marks if m.label and _is_thin(m)}
     for i, (mark, artists) in enumerate(zip(drawn.panel.marks, drawn.artists)):
         opacity = pixels(canvas, artists)
         key = (*_style(mark), mark.label or many.get(_style(mark), ""))
@@ -101,37 +106,41 @@ def _series(canvas: Canvas, drawn: Drawn) -> list[Series]:
     return sorted(groups.values(), key=lambda series: series.depth)
 
 
-def _hidden_or_covered(canvas: Canvas, drawn: Drawn) -> list[str]:
+def _hidden_or_covered(canvas: Canvas, drawn: DrawnPanel) -> list[str]:
     series = _series(canvas, drawn)
     found = []
     for i, one in enumerate(series):
         if not one.opacity.any():
             # a band without width belongs to the line of its colour
-            if not _empty(one.mark) and not any(_owns(s.mark, one.mark) for s in series):
+            if not _is_empty(one.mark) and not any(
+                _is_own_band(s.mark, one.mark) for s in series
+            ):
                 found.append(f"{one.name} is hidden: nothing of it lies within the axes.")
             continue
-        later = [other for other in series[i + 1 :] if other.opacity.max() >= COVERS]
-        above = [_mask(other) for other in later if not _owns(other.mark, one.mark)]
+        later = [
+            other for other in series[i + 1 :] if other.opacity.max() >= COVERING_OPACITY
+        ]
+        above = [_mask(other) for other in later if not _is_own_band(other.mark, one.mark)]
         share = np.max(above, axis=0)[_mask(one)].mean() if above else 0.0
-        if share > HIDDEN:
+        if share > HIDDEN_SHARE:
             much = f"{100 * share:.0f} %"
             found.append(
                 f"{one.name} is hidden: {much} of its pixels lie under other series."
             )
     legend = drawn.axes.get_legend()
     if legend is not None:
-        where = covered(canvas, legend)
+        where = covered_pixels(canvas, legend)
         on = [one.name for one in series if one.opacity[where].any()]
         if on:
             found.append(f"the legend lies on data: {', '.join(on)}.")
-    return found + beside_lines(canvas, drawn, series)
+    return found + line_label_problems(canvas, drawn, series)
 
 
 def _mask(series: Series) -> np.ndarray:
-    return series.opacity >= DRAWN * series.opacity.max()
+    return series.opacity >= DRAWN_OPACITY * series.opacity.max()
 
 
-def _owns(upper: Mark, lower: Mark) -> bool:
+def _is_own_band(upper: Mark, lower: Mark) -> bool:
     """A band narrower than the line or point it belongs to is not hidden by it, only small."""
     return (
         isinstance(lower, Band)
@@ -140,7 +149,7 @@ def _owns(upper: Mark, lower: Mark) -> bool:
     )
 
 
-def _stretched(drawn: Drawn, figure: Figure) -> list[str]:
+def _stretched_axes(drawn: DrawnPanel, figure: Figure) -> list[str]:
     panel, axes = drawn.panel, drawn.axes
     found = []
     for which, axis, limits, names in (
@@ -163,7 +172,7 @@ def _stretched(drawn: Drawn, figure: Figure) -> list[str]:
         a, b = scale(np.array([low, high]))
         inside = np.clip(scale(np.array([values.min(), values.max()])), a, b)
         share = (inside[1] - inside[0]) / (b - a)
-        if share < STRETCHED:
+        if share < LEAST_AXIS_SHARE:
             found.append(
                 f"the {which} axis is stretched: the data span {100 * share:.0f} % of "
                 f"{low:.3g} to {high:.3g}."
@@ -187,8 +196,8 @@ def _same_axis(a: Panel, b: Panel, which: str) -> bool:
 
 def _bounds(low: float, high: float) -> tuple[float, float] | None:
     """The natural bounds that a range shows, with a margin at most."""
-    for bottom, top in NATURAL:
-        room = MARGIN * (top - bottom)
+    for bottom, top in NATURAL_BOUNDS:
+        room = NATURAL_MARGIN * (top - bottom)
         if bottom - room <= low <= bottom and top <= high <= top + room:
             return bottom, top
     return None
@@ -204,10 +213,10 @@ def _with_references(values: np.ndarray, low: float, high: float, log: bool) -> 
     bounds = _bounds(low, high)
     if bounds is not None:
         within = bounds[0] <= least and most <= bounds[1]
-        if within and most - least >= LEAST * (bounds[1] - bounds[0]):
+        if within and most - least >= LEAST_NATURAL_SHARE * (bounds[1] - bounds[0]):
             return np.append(values, bounds)
-    zero = (least >= 0 and -MARGIN * most <= low <= 0) or (
-        most <= 0 and 0 <= high <= -MARGIN * least
+    zero = (least >= 0 and -NATURAL_MARGIN * most <= low <= 0) or (
+        most <= 0 and 0 <= high <= -NATURAL_MARGIN * least
     )
     return np.append(values, 0.0) if zero else values
 
@@ -227,7 +236,7 @@ def _extent(mark: Mark, which: str) -> np.ndarray:
     return mark.y
 
 
-def _ticks(drawn: Drawn) -> list[str]:
+def _tick_problems(drawn: DrawnPanel) -> list[str]:
     found = []
     for which, axis in (("x", drawn.axes.xaxis), ("y", drawn.axes.yaxis)):
         low, high = sorted(axis.get_view_interval())
@@ -241,11 +250,11 @@ def _ticks(drawn: Drawn) -> list[str]:
     return found
 
 
-def _labels(drawn: Drawn) -> list[str]:
+def _label_problems(drawn: DrawnPanel) -> list[str]:
     legend = drawn.axes.get_legend()
     texts = Counter(text.get_text() for text in legend.get_texts()) if legend else Counter()
     found = [f"the legend says {t!r} {n} times." for t, n in texts.items() if n > 1]
-    marks = [mark for mark in drawn.panel.marks if mark.label or not _empty(mark)]
+    marks = [mark for mark in drawn.panel.marks if mark.label or not _is_empty(mark)]
     named = [_style(mark) for mark in marks if mark.label]
     colours = {style[1] for style in named if style[0] is not Heat}
     looks = {(style[0], *style[2:]) for style in named}
@@ -267,17 +276,17 @@ def _labels(drawn: Drawn) -> list[str]:
     return found
 
 
-def _empty(mark: Mark) -> bool:
+def _is_empty(mark: Mark) -> bool:
     """Draws nothing; with a label it is an entry of the legend for a look, as in
     Points([], [], "sampled", color=6) for markers of several colours.
     """
     return not isinstance(mark, Heat) and not np.isfinite(mark.x).any()
 
 
-def _alike(panel: Panel) -> list[str]:
+def _same_looks(panel: Panel) -> list[str]:
     looks: dict[tuple[Any, ...], dict[str, None]] = {}
     for mark in panel.marks:
-        if mark.label and not isinstance(mark, Heat) and not _empty(mark):
+        if mark.label and not isinstance(mark, Heat) and not _is_empty(mark):
             looks.setdefault(_style(mark), {})[mark.label] = None
     return [
         f"{' and '.join(map(repr, labels))} look the same."
@@ -286,7 +295,7 @@ def _alike(panel: Panel) -> list[str]:
     ]
 
 
-def _colours(figure: Figure) -> list[str]:
+def _colour_problems(figure: Figure) -> list[str]:
     by_label: dict[str, dict[str, None]] = {}
     by_colour: dict[str, list[tuple[int, set[str]]]] = {}
     declared = {color_of(i) for i, meaning in enumerate(figure.meanings) if meaning}
@@ -294,7 +303,7 @@ def _colours(figure: Figure) -> list[str]:
     for i, panel in enumerate(figure.panels):
         labels: dict[str, set[str]] = {}
         for mark in panel.marks:
-            if mark.label and not isinstance(mark, Heat) and not _empty(mark):
+            if mark.label and not isinstance(mark, Heat) and not _is_empty(mark):
                 by_label.setdefault(mark.label, {})[color_of(mark.color)] = None
                 labels.setdefault(color_of(mark.color), set()).add(mark.label)
         for colour, words in labels.items():
@@ -309,11 +318,11 @@ def _colours(figure: Figure) -> list[str]:
         if clash and colour not in declared:
             (i, first), (j, second) = clash
             found.append(
-                f"the colour {colour} is {_words(first)} in panel {i + 1} and {_words(second)} in "
+                f"the colour {colour} is {_quoted_labels(first)} in panel {i + 1} and {_quoted_labels(second)} in "
                 f"panel {j + 1}: use another, or say in Figure(meanings=...) what it stands for."
             )
     return found
 
 
-def _words(labels: set[str]) -> str:
+def _quoted_labels(labels: set[str]) -> str:
     return ", ".join(map(repr, sorted(labels)))

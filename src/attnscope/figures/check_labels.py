@@ -13,10 +13,10 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from attnscope.figures.figure import Heat, Mark
-from attnscope.figures.layout_matplotlib import Drawn
+from attnscope.figures.layout_matplotlib import DrawnPanel
 from attnscope.figures.render_matplotlib import color_of
 
-__all__ = ["Series", "beside_lines", "covered"]
+__all__ = ["Series", "covered_pixels", "line_label_problems"]
 
 
 @dataclass(eq=False)
@@ -29,7 +29,7 @@ class Series:
     opacity: np.ndarray
 
 
-def covered(canvas: Canvas, artist: Any) -> tuple[slice, slice]:
+def covered_pixels(canvas: Canvas, artist: Any) -> tuple[slice, slice]:
     """Rows and columns of what an artist covers."""
     agg: Any = canvas.canvas
     box = artist.get_window_extent(agg.get_renderer())
@@ -39,7 +39,7 @@ def covered(canvas: Canvas, artist: Any) -> tuple[slice, slice]:
     return slice(max(0, top), max(0, bottom)), slice(max(0, left), max(0, right))
 
 
-def beside_lines(canvas: Canvas, drawn: Drawn, series: list[Series]) -> list[str]:
+def line_label_problems(canvas: Canvas, drawn: DrawnPanel, series: list[Series]) -> list[str]:
     """Labels beside lines: clear of data and of each other, within the axes, at the own line."""
     agg: Any = canvas.canvas
     renderer = agg.get_renderer()
@@ -48,7 +48,7 @@ def beside_lines(canvas: Canvas, drawn: Drawn, series: list[Series]) -> list[str
     found = []
     for i, (place, text) in enumerate(drawn.labels):
         name = f"the label {text.get_text()!r}"
-        where = covered(canvas, text)
+        where = covered_pixels(canvas, text)
         on = [one.name for one in series if one.opacity[where].any()]
         if on:
             found.append(f"{name} lies on data: {', '.join(on)}.")
@@ -60,7 +60,7 @@ def beside_lines(canvas: Canvas, drawn: Drawn, series: list[Series]) -> list[str
             found.append(f"{name} leaves the axes.")
         own = drawn.panel.marks[place]
         nearest = min(series, key=lambda one: _distance(one, where))
-        if not on and not _belongs(nearest.mark, own):
+        if not on and not _belongs_to(nearest.mark, own):
             found.append(f"{name} is nearer to {nearest.name} than to its own line.")
     return found
 
@@ -75,7 +75,7 @@ def _distance(series: Series, where: tuple[slice, slice]) -> float:
     return float(np.hypot(down, across).min())
 
 
-def _belongs(mark: Mark, line: Mark) -> bool:
+def _belongs_to(mark: Mark, line: Mark) -> bool:
     """A mark of the line's colour that has its name or none."""
     if isinstance(mark, Heat) or isinstance(line, Heat):
         return False

@@ -54,7 +54,7 @@ class Figure(Sheet):
     def to_json(self) -> str:
         """The figure as JSON text; the same figure gives the same text."""
         panels = [
-            _plain(panel) | {"marks": [_plain_mark(mark) for mark in panel.marks]}
+            _plain_fields(panel) | {"marks": [_plain_mark(mark) for mark in panel.marks]}
             for panel in self.panels
         ]
         head = {"title": self.title, "columns": self.columns}
@@ -108,14 +108,14 @@ def _kind(mark: Mark) -> str:
     return next(name for name, kind in _KINDS.items() if type(mark) is kind)
 
 
-def _plain(thing: Any) -> dict[str, Any]:
+def _plain_fields(thing: Any) -> dict[str, Any]:
     """Fields of a panel or mark as JSON values."""
     return {f.name: _json(getattr(thing, f.name)) for f in fields(thing) if f.name != "marks"}
 
 
 def _plain_mark(mark: Mark) -> dict[str, Any]:
     """A mark with its kind; a map of numbers has no names."""
-    plain = {"kind": _kind(mark)} | _plain(mark)
+    plain = {"kind": _kind(mark)} | _plain_fields(mark)
     if not plain.get("names", True):
         del plain["names"]
     return plain

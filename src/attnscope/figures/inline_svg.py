@@ -16,7 +16,7 @@ from html import escape
 from attnscope.figures.figure import Figure, Panel
 from attnscope.optional import installed
 
-__all__ = ["alone", "inline", "pictures", "words_of"]
+__all__ = ["inline", "panel_words", "pictures", "single_panel"]
 
 _COLOR = re.compile(r"(fill|stroke): (#000000|#ffffff)")
 _COORDINATES = re.compile(r'\b(d|x|y|width|height|transform|points)="([^"]*)"')
@@ -36,8 +36,8 @@ def pictures(figure: Figure, titles: Sequence[str]) -> str:
     drawn = ""
     for i, panel in enumerate(figure.panels):
         if panel.title in titles:
-            text = svg(alone(panel))
-            drawn += f"<figure>{inline(text, text, words_of(figure, i))}</figure>"
+            text = svg(single_panel(panel))
+            drawn += f"<figure>{inline(text, text, panel_words(figure, i))}</figure>"
     labels = "".join(
         f"--label-{i}:color-mix(in srgb,{color} 60%,currentColor);"
         for i, color in enumerate(LABEL_COLORS[:-1])  # the last is the ink
@@ -45,12 +45,12 @@ def pictures(figure: Figure, titles: Sequence[str]) -> str:
     return f'<div class="pictures" style="{labels}">{drawn}</div>'
 
 
-def alone(panel: Panel) -> Figure:
+def single_panel(panel: Panel) -> Figure:
     """A panel as a figure of its own."""
     return Figure("", (panel,))
 
 
-def words_of(figure: Figure, i: int) -> str:
+def panel_words(figure: Figure, i: int) -> str:
     """What a screen reader says of panel i: the figure's title, then the panel's."""
     return ": ".join(filter(None, dict.fromkeys((figure.title, figure.panels[i].title))))
 
@@ -71,7 +71,7 @@ def inline(text: str, name: str, words: str) -> str:
     body = _COLOR.sub(_page_color, body)
     for i, color in enumerate(LABEL_COLORS[:-1]):  # the last is the ink
         body = body.replace(f"fill: {color.lower()}", f"fill: var(--label-{i})")
-    body = _COORDINATES.sub(lambda m: f'{m[1]}="{_rounded(m[2])}"', body)
+    body = _COORDINATES.sub(lambda m: f'{m[1]}="{_rounded_coordinates(m[2])}"', body)
     body = _share_style(re.sub(r">\s+<", "><", _own_ids(body, name)).strip())
     # words have no colour of their own: that of the root
     about = f'role="img" aria-label="{escape(words)}"'
@@ -83,7 +83,7 @@ def _page_color(style: re.Match[str]) -> str:
     return f"{style[1]}: " + ("currentColor" if style[2] == "#000000" else "none")
 
 
-def _rounded(coordinates: str) -> str:
+def _rounded_coordinates(coordinates: str) -> str:
     """Two decimals (points, of which 72 make an inch), no line breaks,
     and no letter L where it goes without saying.
     """

@@ -24,30 +24,35 @@ from matplotlib.ticker import (
 )
 from matplotlib.transforms import ScaledTranslation
 
-from attnscope.figures.labels_matplotlib import MOST, Named, label_directly, way_of
+from attnscope.figures.labels_matplotlib import (
+    MOST_LABELS,
+    NamedSeries,
+    label_directly,
+    line_path,
+)
 from attnscope.figures.marks import Heat, Line, Mark, Panel
 
-__all__ = ["HEIGHT", "WIDTH", "Drawn", "pixels", "set_legends", "set_ticks"]
+__all__ = ["PANEL_HEIGHT", "PANEL_WIDTH", "DrawnPanel", "pixels", "set_legends", "set_ticks"]
 
 # inches of one panel
-WIDTH = 4.4
-HEIGHT = 3.0
-GAP = 0.06  # inches between an axis and the legend below it
-PAD = 4  # pixels kept free around a legend
+PANEL_WIDTH = 4.4
+PANEL_HEIGHT = 3.0
+LEGEND_GAP = 0.06  # inches between an axis and the legend below it
+LEGEND_PAD = 4  # pixels kept free around a legend
 # where a legend is tried, as shares of the free way (right, up): corners, then sides, then within
-PLACES = (
+LEGEND_PLACES = (
     *((1, 1), (0, 1), (1, 0), (0, 0), (1, 0.5), (0, 0.5), (0.5, 1), (0.5, 0)),
     *((x, y) for y in (1, 0.75, 0.25, 0) for x in (0.75, 0.25)),
     *((x, y) for x in (1, 0) for y in (0.75, 0.25)),
 )
 # more labels than that run into each other at this width
-TICKS = 5
+MOST_TICKS = 5
 # on a logarithmic axis of this ratio or less: beyond, small ticks are a grey bar and cost time
-SMALL_TICKS = 1e4
+SMALL_TICKS_RATIO = 1e4
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnPanel:
     """A panel, its axes, the artists of each of its marks, and the texts beside its lines, each
     with the place of its mark among them.
     """
@@ -69,7 +74,7 @@ def pixels(canvas: Canvas, artists: list[Any]) -> np.ndarray:
     return np.array(renderer.buffer_rgba())[:, :, 3] / 255.0
 
 
-def set_legends(canvas: Canvas, drawn: list[Drawn], rows: int, columns: int) -> None:
+def set_legends(canvas: Canvas, drawn: list[DrawnPanel], rows: int, columns: int) -> None:
     """Names for the series of each panel: beside their lines, else a legend inside where there is
     free room, else below.
     """
@@ -81,19 +86,19 @@ def set_legends(canvas: Canvas, drawn: list[Drawn], rows: int, columns: int) -> 
     outside = [
         (i, one)
         for i, one in labelled
-        if not _beside(canvas, one) and not _inside(canvas, one)
+        if not _label_beside_lines(canvas, one) and not _place_legend_inside(canvas, one)
     ]
     if not outside:
         canvas.set_layout_engine("none")  # it is laid out
         return
     heights = [0.0] * rows
     for i, one in outside:
-        heights[i // columns] = max(heights[i // columns], _below(canvas, one))
+        heights[i // columns] = max(heights[i // columns], _place_legend_below(canvas, one))
     width, height = canvas.get_size_inches()
     canvas.set_size_inches(width, height + sum(heights))
 
 
-def _entries(drawn: Drawn) -> tuple[list[Any], list[str]] | None:
+def _entries(drawn: DrawnPanel) -> tuple[list[Any], list[str]] | None:
     """Handles and words of the legend: a label that a line, its points and its band share has one
     entry, which shows all three.
     """
@@ -115,7 +120,7 @@ def _entries(drawn: Drawn) -> tuple[list[Any], list[str]] | None:
     return handles, [label.replace("$", r"\$") for label, _ in shared]
 
 
-def _beside(canvas: Canvas, drawn: Drawn) -> bool:
+def _label_beside_lines(canvas: Canvas, drawn: DrawnPanel) -> bool:
     """Name the series beside their lines, if all of them have lines, and room there."""
     marks = drawn.panel.marks
     groups: dict[str, list[int]] = {}
@@ -126,7 +131,11 @@ def _beside(canvas: Canvas, drawn: Drawn) -> bool:
         label: next((i for i in group if isinstance(marks[i], Line)), -1)
         for label, group in groups.items()
     }
-    if len(groups) > MOST or -1 in lines.values() or any(isinstance(m, Heat) for m in marks):
+    if (
+        len(groups) > MOST_LABELS
+        or -1 in lines.values()
+        or any(isinstance(m, Heat) for m in marks)
+    ):
         return False
     drawings = [pixels(canvas, artists) > 0 for artists in drawn.artists]
     series = []
@@ -142,7 +151,7 @@ def _beside(canvas: Canvas, drawn: Drawn) -> bool:
         if any(_color(marks[j]) != line.color for j in groups[label]):
             return False  # one name, two colours: `check` must see it
         mask = np.any([drawings[j] for j in own], axis=0)
-        series.append(Named(label, line.color, way_of(drawn.axes, line), mask))
+        series.append(NamedSeries(label, line.color, line_path(drawn.axes, line), mask))
     texts = label_directly(canvas, drawn.axes, series, np.any(drawings, axis=0))
     if texts is None:
         return False
@@ -154,7 +163,7 @@ def _color(mark: Mark) -> int:
     return -1 if isinstance(mark, Heat) else mark.color
 
 
-def _inside(canvas: Canvas, drawn: Drawn) -> bool:
+def _place_legend_inside(canvas: Canvas, drawn: DrawnPanel) -> bool:
     """Put the legend where nothing is drawn, if there is such a place."""
     entries = _entries(drawn)
     if entries is None or any(isinstance(mark, Heat) for mark in drawn.panel.marks):
@@ -164,15 +173,15 @@ def _inside(canvas: Canvas, drawn: Drawn) -> bool:
     legend = axes.legend(*entries, loc="lower left", borderaxespad=0.0)
     box = legend.get_window_extent(agg.get_renderer())
     room = axes.get_window_extent()
-    free = room.width - box.width - 2 * PAD, room.height - box.height - 2 * PAD
+    free = room.width - box.width - 2 * LEGEND_PAD, room.height - box.height - 2 * LEGEND_PAD
     if min(free) >= 0:
         taken = pixels(canvas, [a for artists in drawn.artists for a in artists]) > 0
-        for right, up in PLACES:
-            x = room.x0 + PAD + right * free[0]
-            y = room.y0 + PAD + up * free[1]
-            top = taken.shape[0] - math.ceil(y + box.height + PAD)
-            bottom = taken.shape[0] - math.floor(y - PAD)
-            across = slice(math.floor(x - PAD), math.ceil(x + box.width + PAD))
+        for right, up in LEGEND_PLACES:
+            x = room.x0 + LEGEND_PAD + right * free[0]
+            y = room.y0 + LEGEND_PAD + up * free[1]
+            top = taken.shape[0] - math.ceil(y + box.height + LEGEND_PAD)
+            bottom = taken.shape[0] - math.floor(y - LEGEND_PAD)
+            across = slice(math.floor(x - LEGEND_PAD), math.ceil(x + box.width + LEGEND_PAD))
             if not taken[max(top, 0) : bottom, across].any():
                 corner = (x - room.x0) / room.width, (y - room.y0) / room.height
                 axes.legend(
@@ -183,7 +192,7 @@ def _inside(canvas: Canvas, drawn: Drawn) -> bool:
     return False
 
 
-def _below(canvas: Canvas, drawn: Drawn) -> float:
+def _place_legend_below(canvas: Canvas, drawn: DrawnPanel) -> float:
     """Put the legend below the axes, in as many columns as fit; its height in inches."""
     entries = _entries(drawn)
     if entries is None:
@@ -194,7 +203,7 @@ def _below(canvas: Canvas, drawn: Drawn) -> float:
     room = axes.get_window_extent()
     outer = axes.get_tightbbox(renderer)
     left = (outer.x0 - room.x0) / canvas.dpi
-    down = (outer.y0 - room.y0) / canvas.dpi - GAP
+    down = (outer.y0 - room.y0) / canvas.dpi - LEGEND_GAP
     place = axes.transAxes + ScaledTranslation(left, down, canvas.dpi_scale_trans)
     for columns in range(min(3, len(entries[1])), 0, -1):
         legend = axes.legend(
@@ -210,7 +219,7 @@ def _below(canvas: Canvas, drawn: Drawn) -> float:
         box = legend.get_window_extent(renderer)
         if box.width <= max(outer.width, room.width):
             break
-    return float(box.height / canvas.dpi + GAP)
+    return float(box.height / canvas.dpi + LEGEND_GAP)
 
 
 def set_ticks(axes: Any, panel: Panel, text: Callable[[str], str]) -> None:
@@ -231,20 +240,20 @@ def set_ticks(axes: Any, panel: Panel, text: Callable[[str], str]) -> None:
         elif log:
             low, high = sorted(getattr(axes, f"get_{which}lim")())
             axis.set_major_locator(FixedLocator(_log_ticks(low, high)))
-            few = high <= low * SMALL_TICKS
+            few = high <= low * SMALL_TICKS_RATIO
             axis.set_minor_locator(LogLocator(subs=range(2, 10)) if few else NullLocator())
             # plain text: a formula per tick triples the time
-            axis.set_major_formatter(FuncFormatter(_power))
+            axis.set_major_formatter(FuncFormatter(_power_text))
             axis.set_minor_formatter(NullFormatter())
         else:
-            axis.set_major_locator(MaxNLocator(TICKS))
+            axis.set_major_locator(MaxNLocator(MOST_TICKS))
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
     """Powers of ten, or where there are fewer than three 1, 2, 5 times such, or round numbers."""
     first = math.ceil(math.log10(low) - 1e-9)
     last = math.floor(math.log10(high) + 1e-9)
-    stride = -(-(last - first + 1) // (TICKS + 1))
+    stride = -(-(last - first + 1) // (MOST_TICKS + 1))
     powers = [10.0**e for e in range(first, last + 1) if stride == 1 or e % stride == 0]
     if len(powers) > 2:
         return powers
@@ -253,10 +262,10 @@ def _log_ticks(low: float, high: float) -> list[float]:
     shown = [x for x in fine if low * (1 - 1e-9) <= x <= high * (1 + 1e-9)]
     if len(shown) > 2:
         return shown
-    return [x for x in MaxNLocator(TICKS).tick_values(low, high) if low <= x <= high]
+    return [x for x in MaxNLocator(MOST_TICKS).tick_values(low, high) if low <= x <= high]
 
 
-def _power(x: float, _position: int) -> str:
+def _power_text(x: float, _position: int) -> str:
     """0.01, 1000, 1e-5, 2e6: short and without padding zeros."""
     return (
         f"{x:g}"

@@ -34,11 +34,11 @@ OUTCOMES = {
     "diverged": 6,
 }
 # outcomes whose runs may end anywhere: a median of theirs would be at no run's end
-SCATTERED = ("undecided", "unspecialised", "on the way", "diverged")
-DASHED = ("swapped",)  # so that it is seen where it lies on the oracle's curve
+SCATTERED_OUTCOMES = ("undecided", "unspecialised", "on the way", "diverged")
+DASHED_OUTCOMES = ("swapped",)  # so that it is seen where it lies on the oracle's curve
 BANDS = "bands: 95 % of each group"  # what a figure's title says of them
-FEW = 10  # runs below which the central 95 % are the outermost two: drawn one by one
-DRAWN = 30  # runs of a group drawn one by one; more would only blacken a panel
+FEW_RUNS = 10  # runs below which the central 95 % are the outermost two: drawn one by one
+MOST_DRAWN_RUNS = 30  # runs of a group drawn one by one; more would only blacken a panel
 
 
 def by_outcome(step: Any, values: np.ndarray, outcome: np.ndarray) -> tuple[Mark, ...]:
@@ -47,17 +47,23 @@ def by_outcome(step: Any, values: np.ndarray, outcome: np.ndarray) -> tuple[Mark
     for name in names(outcome):
         chosen = values[outcome == name]
         color = OUTCOMES[name]
-        if name in SCATTERED or len(chosen) < FEW:
-            label = group_label(name, outcome, DRAWN)
+        if name in SCATTERED_OUTCOMES or len(chosen) < FEW_RUNS:
+            label = group_label(name, outcome, MOST_DRAWN_RUNS)
             marks += [
-                Line(step, y, _first(label, i), color, thin=True)
-                for i, y in enumerate(chosen[:DRAWN])
+                Line(step, y, _label_of_first(label, i), color, thin=True)
+                for i, y in enumerate(chosen[:MOST_DRAWN_RUNS])
             ]
         else:
             low, median, high = np.quantile(chosen, (0.025, 0.5, 0.975), axis=0)
             marks += [
                 Band(step, low, high, "", color),
-                Line(step, median, group_label(name, outcome), color, dashed=name in DASHED),
+                Line(
+                    step,
+                    median,
+                    group_label(name, outcome),
+                    color,
+                    dashed=name in DASHED_OUTCOMES,
+                ),
             ]
     return tuple(marks)
 
@@ -68,12 +74,12 @@ def paths_by_outcome(x: np.ndarray, y: np.ndarray, outcome: np.ndarray) -> tuple
         Line(
             x[run],
             y[run],
-            _first(group_label(name, outcome, DRAWN), i),
+            _label_of_first(group_label(name, outcome, MOST_DRAWN_RUNS), i),
             OUTCOMES[name],
             thin=True,
         )
         for name in names(outcome)
-        for i, run in enumerate(np.flatnonzero(outcome == name)[:DRAWN])
+        for i, run in enumerate(np.flatnonzero(outcome == name)[:MOST_DRAWN_RUNS])
     )
 
 
@@ -91,6 +97,6 @@ def group_label(name: str, outcome: np.ndarray, most: int | None = None) -> str:
     return f"{name}, {count} of {len(outcome)}{cut}"
 
 
-def _first(label: str, i: int) -> str:
+def _label_of_first(label: str, i: int) -> str:
     """The label on the first of many thin lines."""
     return label if i == 0 else ""

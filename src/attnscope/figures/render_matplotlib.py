@@ -23,7 +23,13 @@ from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure as Canvas
 
 from attnscope.errors import bad
-from attnscope.figures.layout_matplotlib import HEIGHT, WIDTH, Drawn, set_legends, set_ticks
+from attnscope.figures.layout_matplotlib import (
+    PANEL_HEIGHT,
+    PANEL_WIDTH,
+    DrawnPanel,
+    set_legends,
+    set_ticks,
+)
 from attnscope.figures.marks import Band, Line, Mark, Panel, Points, Sheet
 from attnscope.files import check_place, whole_file
 
@@ -44,13 +50,19 @@ STYLE: dict[str, Any] = {
     "legend.frameon": False,  # a legend never lies on data
     "legend.fontsize": 8.0,
 }
-INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
+INK_SETTINGS = (
+    "text.color",
+    "axes.edgecolor",
+    "axes.labelcolor",
+    "xtick.color",
+    "ytick.color",
+)
 NO_DATE = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": None}
 # that fit side by side under a panel; names that would touch their neighbours are written steeply
-LETTERS = 44
+NAME_LETTERS = 44
 # what lies on top where marks meet: areas below, a dashed line on a solid one (whose colour shows
 # in the gaps), markers on lines; else the later one
-DEPTHS = {"heat": 0.5, "band": 1.0, "solid": 2.0, "dashed": 2.1, "points": 2.2}
+DRAWING_DEPTHS = {"heat": 0.5, "band": 1.0, "solid": 2.0, "dashed": 2.1, "points": 2.2}
 
 
 def write(figure: Sheet, path: str | os.PathLike[str]) -> None:
@@ -94,16 +106,16 @@ def _draw(figure: Sheet, kind: str, ink: str = INK, transparent: bool = False) -
 
 
 @contextmanager
-def canvas_of(figure: Sheet, ink: str = INK) -> Iterator[tuple[Canvas, list[Drawn]]]:
+def canvas_of(figure: Sheet, ink: str = INK) -> Iterator[tuple[Canvas, list[DrawnPanel]]]:
     """The figure as matplotlib's, and each panel with what was drawn for each of its marks."""
     rows = -(-len(figure.panels) // figure.columns)
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # a user's matplotlibrc must not change the bytes
-        matplotlib.rcParams.update(STYLE | dict.fromkeys(INKED, ink))  # type: ignore[arg-type]
-        size = (WIDTH * figure.columns, HEIGHT * rows + 0.3)
+        matplotlib.rcParams.update(STYLE | dict.fromkeys(INK_SETTINGS, ink))  # type: ignore[arg-type]
+        size = (PANEL_WIDTH * figure.columns, PANEL_HEIGHT * rows + 0.3)
         canvas = Canvas(figsize=size, layout="constrained")
         FigureCanvasAgg(canvas)
-        canvas.suptitle(_text(figure.title))
+        canvas.suptitle(_escaped_text(figure.title))
         drawn = [
             _panel(canvas, canvas.add_subplot(rows, figure.columns, i + 1), panel)
             for i, panel in enumerate(figure.panels)
@@ -112,32 +124,35 @@ def canvas_of(figure: Sheet, ink: str = INK) -> Iterator[tuple[Canvas, list[Draw
         yield canvas, drawn
 
 
-def _panel(canvas: Canvas, axes: Any, panel: Panel) -> Drawn:
+def _panel(canvas: Canvas, axes: Any, panel: Panel) -> DrawnPanel:
     artists = [_mark(canvas, axes, mark, panel) for mark in panel.marks]
     axes.set(
-        title=_text(panel.title), xlabel=_text(panel.x_label), ylabel=_text(panel.y_label)
+        title=_escaped_text(panel.title),
+        xlabel=_escaped_text(panel.x_label),
+        ylabel=_escaped_text(panel.y_label),
     )
-    set_ticks(axes, panel, _text)
+    set_ticks(axes, panel, _escaped_text)
     if any(
-        len(a) + len(b) > 2 * LETTERS / len(panel.x_names) for a, b in pairwise(panel.x_names)
+        len(a) + len(b) > 2 * NAME_LETTERS / len(panel.x_names)
+        for a, b in pairwise(panel.x_names)
     ):
         axes.tick_params(axis="x", rotation=60, labelsize=7)
-    return Drawn(panel, axes, artists)
+    return DrawnPanel(panel, axes, artists)
 
 
 def _mark(canvas: Canvas, axes: Any, mark: Mark, panel: Panel) -> list[Any]:
     """Draw it; all that was drawn, the first of which stands for it in a legend."""
-    label = _text(mark.label)
+    label = _escaped_text(mark.label)
     if isinstance(mark, Line):
         kind = "dashed" if mark.dashed else "solid"
         return axes.plot(
             mark.x,
             mark.y,
             label=label,
-            color=_paint(mark.color),
+            color=_drawn_colour(mark.color),
             linewidth=0.6 if mark.thin else 1.5,
             linestyle="--" if mark.dashed else "-",
-            zorder=DEPTHS[kind],
+            zorder=DRAWING_DEPTHS[kind],
         )
     if isinstance(mark, Band):
         area = axes.fill_between(
@@ -145,10 +160,10 @@ def _mark(canvas: Canvas, axes: Any, mark: Mark, panel: Panel) -> list[Any]:
             mark.low,
             mark.high,
             label=label,
-            color=_paint(mark.color),
+            color=_drawn_colour(mark.color),
             alpha=0.2,
             linewidth=0,
-            zorder=DEPTHS["band"],
+            zorder=DRAWING_DEPTHS["band"],
         )
         return [area]
     if isinstance(mark, Points):
@@ -157,10 +172,10 @@ def _mark(canvas: Canvas, axes: Any, mark: Mark, panel: Panel) -> list[Any]:
             mark.y,
             yerr=mark.error if mark.below is None else (mark.below, mark.error),
             label=label,
-            color=_paint(mark.color),
+            color=_drawn_colour(mark.color),
             fmt="o",
             markersize=3.5,
-            zorder=DEPTHS["points"],
+            zorder=DRAWING_DEPTHS["points"],
         )
         return [bars, *bars.get_children()]
     edges = _edges(mark.x, panel.log_x), _edges(mark.y, panel.log_y)
@@ -171,12 +186,12 @@ def _mark(canvas: Canvas, axes: Any, mark: Mark, panel: Panel) -> list[Any]:
         norm = BoundaryNorm(np.arange(kinds + 1) - 0.5, kinds)
         colors = ListedColormap([color_of(i) for i in range(kinds)])
     area = axes.pcolormesh(
-        *edges, mark.z, norm=norm, cmap=colors, rasterized=True, zorder=DEPTHS["heat"]
+        *edges, mark.z, norm=norm, cmap=colors, rasterized=True, zorder=DRAWING_DEPTHS["heat"]
     )
     axes.grid(False)
     bar = canvas.colorbar(area, ax=axes, label=label)
     if kinds:
-        bar.set_ticks(range(kinds), labels=[_text(name) for name in mark.names])
+        bar.set_ticks(range(kinds), labels=[_escaped_text(name) for name in mark.names])
         bar.minorticks_off()
     return [area]
 
@@ -199,11 +214,11 @@ def color_of(i: int) -> str:
     return PALETTE[i % len(PALETTE)]
 
 
-def _paint(i: int) -> Any:
+def _drawn_colour(i: int) -> Any:
     """The colour it is drawn in: the palette's black is whatever words are written in."""
     color = color_of(i)
     return matplotlib.rcParams["text.color"] if color == INK else color
 
 
-def _text(text: str) -> str:
+def _escaped_text(text: str) -> str:
     return text.replace("$", r"\$")  # plain words: a dollar sign must not start a formula

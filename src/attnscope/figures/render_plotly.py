@@ -14,13 +14,15 @@ import numpy as np
 
 from attnscope.figures.figure import Band, Figure, Heat, Line, Mark, Panel, Points
 
-__all__ = ["PALETTE", "plotly_dict"]
+__all__ = ["SCREEN_PALETTE", "plotly_dict"]
 
 # Okabe and Ito's palette without its black, which a dark page swallows, and its yellow, which a
 # light one does; sky blue and orange darkened until they stand out 3 to 1 on white, as accessibility
 # guidelines ask of graphics (theirs are 2.3 to 1)
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#3A97D3", "#AD8800", "#888888")
-GAP = 0.11  # between columns, as a share of the width: room for tick labels and an axis title
+SCREEN_PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#3A97D3", "#AD8800", "#888888")
+COLUMN_GAP = (
+    0.11  # between columns, as a share of the width: room for tick labels and an axis title
+)
 ROW_GAP = 0.34  # between rows, as a share of a row: room for a panel title as well
 
 
@@ -34,9 +36,13 @@ def plotly_dict(figure: Figure) -> dict[str, Any]:
     for i, panel in enumerate(figure.panels):
         suffix = "" if i == 0 else str(i + 1)
         axes = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
-        traces = [trace | axes for trace in _joined(panel)]
+        traces = [trace | axes for trace in _panel_traces(panel)]
         named = {trace.get("name") for trace in traces} - {""}
-        if len(figure.panels) > 1 and len(named) == 1 and not named & _elsewhere(figure, i):
+        if (
+            len(figure.panels) > 1
+            and len(named) == 1
+            and not named & _other_labels(figure, i)
+        ):
             # the panel's title says what its only curve is
             traces = [trace | {"name": ""} for trace in traces]
         data += traces
@@ -53,7 +59,7 @@ def plotly_dict(figure: Figure) -> dict[str, Any]:
     return {"data": data, "layout": layout}
 
 
-def _elsewhere(figure: Figure, i: int) -> set[str]:
+def _other_labels(figure: Figure, i: int) -> set[str]:
     """Labels of the other panels: a name that several share is a group, which no title says."""
     others = (*figure.panels[:i], *figure.panels[i + 1 :])
     return {mark.label for panel in others for mark in panel.marks}
@@ -76,7 +82,7 @@ def _same_steps_below(figure: Figure, i: int) -> bool:
     )
 
 
-def _joined(panel: Panel) -> list[dict[str, Any]]:
+def _panel_traces(panel: Panel) -> list[dict[str, Any]]:
     """The traces of a panel; neighbouring thin lines of one look and length become one trace, with
     a gap after each (`meta.each`: points of one). Drawing takes a time per trace.
     """
@@ -103,7 +109,7 @@ def _one_look(one: dict[str, Any], other: dict[str, Any]) -> bool:
 def _traces(mark: Mark, log_y: bool) -> list[dict[str, Any]]:
     if isinstance(mark, Heat):
         return [_heat(mark)]
-    color = PALETTE[mark.color % len(PALETTE)]
+    color = SCREEN_PALETTE[mark.color % len(SCREEN_PALETTE)]
     name = {"name": mark.label, "legendgroup": mark.label}
     if isinstance(mark, Band):
         return _band(mark, log_y, name, color)
@@ -138,7 +144,7 @@ def _band(mark: Band, log_y: bool, name: dict[str, str], color: str) -> list[dic
         "line": {"width": 0},
         "hoverinfo": "skip",
     }
-    filled = {"fillcolor": _faint(color)}
+    filled = {"fillcolor": _faint_colour(color)}
     if None in (*low, *high) or (log_y and np.min(mark.low) <= 0):
         return [
             edge | {"x": x, "y": low},
@@ -172,15 +178,15 @@ def _heat(mark: Heat) -> dict[str, Any]:
         },
     }
     if mark.names:
-        return trace | _kinds(mark, trace, place)
+        return trace | _kind_colours(mark, trace, place)
     return trace | ({"customdata": [_list(row) for row in mark.z]} if mark.log_z else {})
 
 
-def _kinds(mark: Heat, trace: dict[str, Any], place: str) -> dict[str, Any]:
+def _kind_colours(mark: Heat, trace: dict[str, Any], place: str) -> dict[str, Any]:
     """A colour of the palette for each name, and the name where one points."""
     count = len(mark.names)
     steps = [
-        [(i + side) / count, PALETTE[i % len(PALETTE)]]
+        [(i + side) / count, SCREEN_PALETTE[i % len(SCREEN_PALETTE)]]
         for i in range(count)
         for side in (0, 1)
     ]
@@ -236,9 +242,9 @@ def _place(i: int, panels: int, columns: int) -> tuple[list[float], list[float]]
     rows = -(-panels // columns)
     row, column = divmod(i, columns)
     gap = ROW_GAP / rows
-    width = (1 - GAP * (columns - 1)) / columns
+    width = (1 - COLUMN_GAP * (columns - 1)) / columns
     height = (1 - gap * (rows - 1)) / rows
-    left = column * (width + GAP)
+    left = column * (width + COLUMN_GAP)
     top = 1 - row * (height + gap)
     return [left, min(1.0, left + width)], [max(0.0, top - height), top]
 
@@ -277,7 +283,7 @@ def _one_legend_entry_each(data: list[dict[str, Any]]) -> None:
         seen |= {name} if trace["showlegend"] else set()
 
 
-def _faint(color: str) -> str:
+def _faint_colour(color: str) -> str:
     r, g, b = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({r},{g},{b},0.2)"
 

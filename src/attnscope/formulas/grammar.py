@@ -17,17 +17,17 @@ from html import escape
 from typing import NamedTuple
 
 from attnscope.formulas.words import (
-    AFTER,
     CLOSING,
+    FUNCTION_NAMES,
+    FUNCTIONS_WITHOUT_BRACKETS,
     GREEK,
-    LOOSE,
-    NAMES,
+    INVISIBLE_TIMES,
     RELATIONS,
     SIGNS,
-    SPACE,
-    TIMES,
+    THIN_SPACE,
     TOKEN,
-    WORDS,
+    WORD_SIGNS,
+    WORDS_AFTER_LETTER,
 )
 
 __all__ = ["Part", "Reader", "Token"]
@@ -130,7 +130,11 @@ class Reader:
                 between = f"<mo>{ {'/': '/', '*': '⋅', '.': '⋅'}[sign] }</mo>"
             else:
                 right = self.beside(part)
-                between = SPACE if sign in NAMES or sign in LOOSE else TIMES
+                between = (
+                    THIN_SPACE
+                    if sign in FUNCTION_NAMES or sign in FUNCTIONS_WITHOUT_BRACKETS
+                    else INVISIBLE_TIMES
+                )
             if right is None:
                 return part
             part = Part(part.markup + between + right.markup, right.next, True)
@@ -232,7 +236,7 @@ class Reader:
 
     def word(self, i: int) -> Part | None:
         text = self.text(i)
-        if text == "sqrt" or text in LOOSE or text in NAMES:
+        if text == "sqrt" or text in FUNCTIONS_WITHOUT_BRACKETS or text in FUNCTION_NAMES:
             return self.function(i)
         if text == "sum" and self.text(i + 1) == "_":
             return Part("<mo>∑</mo>", i + 1, True)
@@ -244,8 +248,8 @@ class Reader:
                 base = "<mi>ℝ</mi>"
             below = f"<mn>{letter[2]}</mn>" if letter[2] else ""
             return None if article else Part(_scripts(base, below, ""), i + 1, True)
-        if text in WORDS:
-            return Part(f"<mi>{WORDS[text]}</mi>", i + 1, False)
+        if text in WORD_SIGNS:
+            return Part(f"<mi>{WORD_SIGNS[text]}</mi>", i + 1, False)
         raised = self.text(i + 1) == "^" or (
             self.text(i + 1) == "_" and len(self.text(i + 2)) < 3
         )
@@ -256,7 +260,7 @@ class Reader:
     def _letter_after(self, i: int) -> bool:
         """Whether the "a" at i is a letter: before a sign, or a word that no article precedes."""
         return self.kind(i + 1) != "number" and (
-            self.kind(i + 1) != "word" or self.text(i + 1) in AFTER
+            self.kind(i + 1) != "word" or self.text(i + 1) in WORDS_AFTER_LETTER
         )
 
     def function(self, i: int) -> Part | None:
@@ -265,7 +269,7 @@ class Reader:
             inner = self.brackets(i + 1, words=True, root=name == "sqrt")
         elif self.text(i + 1) == "|" and self.tight(i + 1):
             inner = self.bars(i + 1)
-        elif name in LOOSE and self.kind(i + 1) in ("word", "number"):
+        elif name in FUNCTIONS_WITHOUT_BRACKETS and self.kind(i + 1) in ("word", "number"):
             inner = self.factor(i + 1)
         else:
             return None
@@ -274,7 +278,7 @@ class Reader:
         if name == "sqrt":
             return Part(f"<msqrt><mrow>{inner.markup}</mrow></msqrt>", inner.next, True)
         sign = f"<mo>{SIGNS[name]}</mo>" if name in SIGNS else f"<mi>{name}</mi>"
-        gap = "" if self.tight(i + 1) or name in SIGNS else SPACE
+        gap = "" if self.tight(i + 1) or name in SIGNS else THIN_SPACE
         return Part(f"<mrow>{sign}{gap}{inner.markup}</mrow>", inner.next, True)
 
     def brackets(self, i: int, words: bool, root: bool = False) -> Part | None:
@@ -298,7 +302,9 @@ class Reader:
             part = self.relation(i)
             if part is None and words and self.kind(i) == "word":
                 part = Part(
-                    f"{SPACE}<mtext>{escape(self.text(i))}</mtext>{SPACE}", i + 1, False
+                    f"{THIN_SPACE}<mtext>{escape(self.text(i))}</mtext>{THIN_SPACE}",
+                    i + 1,
+                    False,
                 )
             if part is None and words and self.text(i) == "/":
                 part = Part("<mo>/</mo>", i + 1, True)

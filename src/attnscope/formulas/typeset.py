@@ -41,13 +41,13 @@ def typeset(sentence: str) -> Markup:
             return typeset(sentence[: ink.start()]) + words + typeset(sentence[ink.end() :])
     out = []
     done = 0
-    for begin, end, markup in _found(sentence):
+    for begin, end, markup in _formula_spans(sentence):
         # what a browser without MathML may show
         typed = escape(plain(sentence[begin:end]))
         formula = f'<math alttext="{typed}"><mrow>{markup}</mrow></math>'
-        out += [_plain(sentence[done:begin]), formula]
+        out += [_plain_text(sentence[done:begin]), formula]
         done = end
-    return Markup("".join([*out, _plain(sentence[done:])]))
+    return Markup("".join([*out, _plain_text(sentence[done:])]))
 
 
 def formulas(sentence: str) -> list[str]:
@@ -56,7 +56,7 @@ def formulas(sentence: str) -> list[str]:
     >>> formulas("With lam = d^-a the risk at (k*, v*) tends to a limit as d grows.")
     ['lam = d^-a', '(k*, v*)', 'd']
     """
-    return [sentence[begin:end] for begin, end, _ in _found(sentence)]
+    return [sentence[begin:end] for begin, end, _ in _formula_spans(sentence)]
 
 
 def plain(sentence: str) -> str:
@@ -73,7 +73,7 @@ def inks(sentence: str) -> list[str]:
     return [match[1] for match in INK.finditer(sentence)]
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     for typed, sign in (("->", "→"), (">=", "≥"), ("<=", "≤"), ("+-", "±")):
         text = text.replace(typed, sign)
     return escape(text)
@@ -81,10 +81,10 @@ def _plain(text: str) -> str:
 
 def _is_formula(text: str) -> bool:
     """Whether all of it is one formula."""
-    return [(begin, end) for begin, end, _ in _found(text)] == [(0, len(text))]
+    return [(begin, end) for begin, end, _ in _formula_spans(text)] == [(0, len(text))]
 
 
-def _found(sentence: str) -> list[tuple[int, int, str]]:
+def _formula_spans(sentence: str) -> list[tuple[int, int, str]]:
     """(begin, end, MathML) of each formula, in order."""
     reader = Reader(sentence)
     found = []

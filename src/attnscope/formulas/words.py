@@ -21,9 +21,9 @@ GREEK = {
     for code, name in enumerate(names.split(), first)
 }
 GREEK |= {"lam": "λ", "gam": "γ", "del": "δ", "eps": "ε", "Lambda": "Λ"}
-WORDS = {"infinity": "∞"}
+WORD_SIGNS = {"infinity": "∞"}
 SIGNS = {"Laplacian": "Δ", "grad": "∇", "sum": "∑", "sqrt": "√"}
-NAMES = (
+FUNCTION_NAMES = (
     "log",
     "exp",
     "erf",
@@ -38,14 +38,14 @@ NAMES = (
     "max",
 )
 # functions that may stand before their argument without brackets
-LOOSE = ("log", "sqrt", "grad", "Laplacian")
+FUNCTIONS_WITHOUT_BRACKETS = ("log", "sqrt", "grad", "Laplacian")
 RELATIONS = {"=": "=", "<": "&lt;", ">": "&gt;", "<=": "≤", ">=": "≥", "~": "∼", "->": "→"}
 RELATIONS |= {"perp": "⊥", "..": "…"}
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 # what may follow an "a" that is a letter and no article
-AFTER = ("and", "or", "is", "at", "to", "from", "in", "of", "with", "for", "")
-SPACE = '<mspace width=".17em"></mspace>'
-TIMES = "<mo>⁢</mo>"
+WORDS_AFTER_LETTER = ("and", "or", "is", "at", "to", "from", "in", "of", "with", "for", "")
+THIN_SPACE = '<mspace width=".17em"></mspace>'
+INVISIBLE_TIMES = "<mo>⁢</mo>"
 
 TOKEN = re.compile(
     r"(?P<number>(?:\d+(?:,\d{3})+|\d*\.\d+|\d+)(?:e[-+]?\d+)?)"

@@ -140,7 +140,7 @@ def _training(entry: Entry) -> float:
     task = entry.make(values)
     k, v = head_vectors(task, seed=0)
     several = len(task.teacher_gram) > 2  # then `train` takes arrays of heads
-    options = {
+    options: dict[str, Any] = {
         "start": (k[None], v[None]) if several else (k, v),
         "runs": RUNS,
         "steps": STEPS,

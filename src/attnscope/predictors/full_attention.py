@@ -26,8 +26,6 @@ from attnscope.predictors.temperature import checked_temperature, constant_tempe
 
 __all__ = ["FullAttention"]
 
-NAME = "FullAttention"
-
 
 @dataclass(frozen=True, eq=False)
 class FullAttention:
@@ -53,37 +51,49 @@ class FullAttention:
     temperature: float
 
     def __post_init__(self) -> None:
-        Q = check.array(self.Q, "Q", NAME, (None, None)).astype(np.float64)
+        Q = check.array(self.Q, "Q", "FullAttention", (None, None)).astype(np.float64)
         dim, inner = Q.shape
         matrices = {"Q": Q}
-        matrices["K"] = check.array(self.K, "K", NAME, (dim, inner)).astype(np.float64)
-        matrices["V"] = check.array(self.V, "V", NAME, (dim, None)).astype(np.float64)
-        matrices["O"] = check.array(self.O, "O", NAME, (None, matrices["V"].shape[1])).astype(
+        matrices["K"] = check.array(self.K, "K", "FullAttention", (dim, inner)).astype(
             np.float64
         )
+        matrices["V"] = check.array(self.V, "V", "FullAttention", (dim, None)).astype(
+            np.float64
+        )
+        matrices["O"] = check.array(
+            self.O, "O", "FullAttention", (None, matrices["V"].shape[1])
+        ).astype(np.float64)
         for name, matrix in matrices.items():
             object.__setattr__(self, name, matrix)
-        object.__setattr__(self, "temperature", checked_temperature(self.temperature, NAME))
+        object.__setattr__(
+            self, "temperature", checked_temperature(self.temperature, "FullAttention")
+        )
 
     def rows(self, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         """All L rows of the layer: (n, L, o) from tokens (n, L, d). Rows of masked tokens are 0."""
-        lam = constant_temperature(self, f"{NAME}.rows")
-        x, real = check.tokens_array(tokens, f"{NAME}.rows", dim=len(self.Q), mask=mask)
+        lam = constant_temperature(self, "FullAttention.rows")
+        x, real = check.tokens_array(tokens, "FullAttention.rows", dim=len(self.Q), mask=mask)
         x = x.astype(np.float64)
         scores = lam * np.einsum("nid,dp,ep,nje->nij", x, self.Q, self.K, x, optimize=True)
-        out = self._mix(scores, x, None if real is None else real[:, None, :])
+        out = self._attention_rows(scores, x, None if real is None else real[:, None, :])
         return out if real is None else np.where(real[:, :, None], out, 0.0)
 
     def cls_row(
         self, tokens: np.ndarray, cls: np.ndarray, mask: np.ndarray | None = None
     ) -> np.ndarray:
         """The row of a [CLS] token `cls` (d,) that attends to tokens (n, L, d): (n, o)."""
-        lam = constant_temperature(self, f"{NAME}.cls_row")
-        x, real = check.tokens_array(tokens, f"{NAME}.cls_row", dim=len(self.Q), mask=mask)
-        a = check.array(cls, "cls", f"{NAME}.cls_row", (len(self.Q),)).astype(np.float64)
+        lam = constant_temperature(self, "FullAttention.cls_row")
+        x, real = check.tokens_array(
+            tokens, "FullAttention.cls_row", dim=len(self.Q), mask=mask
+        )
+        a = check.array(cls, "cls", "FullAttention.cls_row", (len(self.Q),)).astype(
+            np.float64
+        )
         x = x.astype(np.float64)
         scores = lam * (x @ (self.K @ (self.Q.T @ a)))[:, None, :]  # (n, 1, L)
-        return self._mix(scores, x, None if real is None else real[:, None, :])[:, 0]
+        return self._attention_rows(scores, x, None if real is None else real[:, None, :])[
+            :, 0
+        ]
 
     def reduced(self, cls: np.ndarray) -> tuple[Softmax, np.ndarray, np.ndarray]:
         """(Softmax, k, v) with predict(Softmax, k, v, X) equal to the row of the [CLS] token `cls`
@@ -92,15 +102,19 @@ class FullAttention:
         if len(self.O) != 1:
             raise bad(
                 "O",
-                f"{NAME}.reduced",
+                "FullAttention.reduced",
                 "a matrix with one row (one output)",
                 f"{len(self.O)} rows",
                 "O[:1]",
             )
-        a = check.array(cls, "cls", f"{NAME}.reduced", (len(self.Q),)).astype(np.float64)
+        a = check.array(cls, "cls", "FullAttention.reduced", (len(self.Q),)).astype(
+            np.float64
+        )
         return Softmax(self.temperature), self.K @ (self.Q.T @ a), self.V @ self.O[0]
 
-    def _mix(self, scores: np.ndarray, x: np.ndarray, real: np.ndarray | None) -> np.ndarray:
+    def _attention_rows(
+        self, scores: np.ndarray, x: np.ndarray, real: np.ndarray | None
+    ) -> np.ndarray:
         # (n, rows, L)
         weights = softmax(
             scores if real is None else np.where(real, scores, -np.inf), axis=-1

@@ -20,7 +20,6 @@ have weight 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeGuard
 
@@ -30,6 +29,7 @@ from scipy.special import softmax
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Heads, Predictor, has_one_head
+from attnscope.predictors.predictions import sequence_blocks
 from attnscope.predictors.temperature import (
     Temperature,
     checked_temperature,
@@ -37,8 +37,6 @@ from attnscope.predictors.temperature import (
 )
 
 __all__ = ["BayesSoftmax", "MultiHead", "adds_heads"]
-
-BLOCK = 1 << 20  # numbers worked on at a time: 8 MB arrays
 
 
 class JointHeads(Heads):
@@ -60,9 +58,12 @@ class JointHeads(Heads):
         of = "attention_weights"
         constant_temperature(self, of)
         x, real_token = check.tokens_array(tokens, of, mask=mask)
-        keys = self._rows(K, "K", of, x.shape[2])
+        keys = self._checked_rows(K, "K", of, x.shape[2])
         return np.concatenate(
-            [self.head_weights(part, keys, real) for part, real in _parts(x, real_token)]
+            [
+                self.head_weights(part, keys, real)
+                for part, real in sequence_blocks(x, real_token)
+            ]
         )
 
     def output(
@@ -72,12 +73,12 @@ class JointHeads(Heads):
         of = "predict"
         constant_temperature(self, of)
         x, real_token = check.tokens_array(tokens, of, mask=mask)
-        keys = self._rows(K, "K", of, x.shape[2])
-        values = self._rows(V, "V", of, x.shape[2])
+        keys = self._checked_rows(K, "K", of, x.shape[2])
+        values = self._checked_rows(V, "V", of, x.shape[2])
         said = lambda part: np.einsum("nld,hd->nhl", part, values)
         out = [
             (self.head_weights(part, keys, real) * said(part)).sum((1, 2))
-            for part, real in _parts(x, real_token)
+            for part, real in sequence_blocks(x, real_token)
         ]
         T = np.concatenate(out)
         if not np.isfinite(T).all():
@@ -90,7 +91,7 @@ class JointHeads(Heads):
             )
         return T
 
-    def _rows(self, x: object, what: str, of: str, dim: int) -> np.ndarray:
+    def _checked_rows(self, x: object, what: str, of: str, dim: int) -> np.ndarray:
         return check.array(x, what, of, (self.heads, dim), hint="one row per head").astype(
             np.float64
         )
@@ -191,16 +192,4 @@ class BayesSoftmax(JointHeads):
             )
         return softmax(
             scores if mask is None else np.where(mask[:, None], scores, -np.inf), axis=(1, 2)
-        )
-
-
-def _parts(
-    x: np.ndarray, mask: np.ndarray | None
-) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-    """Blocks of sequences in float64."""
-    block = max(1, BLOCK // (x.shape[1] * x.shape[2]))
-    for i in range(0, len(x), block):
-        yield (
-            x[i : i + block].astype(np.float64),
-            None if mask is None else mask[i : i + block],
         )

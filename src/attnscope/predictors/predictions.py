@@ -7,6 +7,7 @@ k, v key and value, as in attention.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeGuard
 
 import numpy as np
@@ -16,10 +17,12 @@ from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Heads, Predictor, has_one_head
 from attnscope.predictors.temperature import constant_temperature
 
-__all__ = ["attention_weights", "predict"]
+__all__ = ["attention_weights", "predict", "sequence_blocks"]
+
+BLOCK_NUMBERS = 1 << 20  # numbers worked on at a time: 8 MB arrays
 
 
-def _several(predictor: object) -> TypeGuard[Heads]:
+def _has_several_heads(predictor: object) -> TypeGuard[Heads]:
     return getattr(type(predictor), "one_head", None) is False
 
 
@@ -42,13 +45,13 @@ def attention_weights(
     array([[0.5, 0.5]])
     """
     of = "attention_weights"
-    if _several(predictor):
+    if _has_several_heads(predictor):
         return predictor.attention(k, tokens, mask)
-    head = _predictor(predictor, of)
+    head = _checked_predictor(predictor, of)
     lam = constant_temperature(head, of)
     x, real_token = check.tokens_array(tokens, of, mask=mask)
     direction = check.array(k, "k", of, (x.shape[2],)).astype(np.float64)
-    parts = _parts(x, real_token)
+    parts = sequence_blocks(x, real_token)
     rows = [head.weights(lam * (part @ direction), real) for part, real in parts]
     return np.concatenate(rows)
 
@@ -76,16 +79,16 @@ def predict(
     array([4.])
     """
     of = "predict"
-    if _several(predictor):
+    if _has_several_heads(predictor):
         return predictor.output(k, v, tokens, mask)
-    head = _predictor(predictor, of)
+    head = _checked_predictor(predictor, of)
     lam = constant_temperature(head, of)
     x, real_token = check.tokens_array(tokens, of, mask=mask)
     query = check.array(k, "k", of, (x.shape[2],)).astype(np.float64)
     value = check.array(v, "v", of, (x.shape[2],)).astype(np.float64)
     outputs = [
         np.sum(head.weights(lam * (part @ query), real) * (part @ value), axis=1)
-        for part, real in _parts(x, real_token)
+        for part, real in sequence_blocks(x, real_token)
     ]
     out = np.concatenate(outputs)
     if not np.isfinite(out).all():
@@ -99,7 +102,7 @@ def predict(
     return out
 
 
-def _predictor(predictor: object, of: str) -> Predictor:
+def _checked_predictor(predictor: object, of: str) -> Predictor:
     if not has_one_head(predictor):
         raise bad(
             "predictor",
@@ -111,9 +114,11 @@ def _predictor(predictor: object, of: str) -> Predictor:
     return predictor
 
 
-def _parts(x: np.ndarray, mask: np.ndarray | None):  # type: ignore[no-untyped-def]
+def sequence_blocks(
+    x: np.ndarray, mask: np.ndarray | None
+) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
     """Blocks of sequences in float64: float32 tokens are promoted a few MB at a time."""
-    block = max(1, (1 << 20) // (x.shape[1] * x.shape[2]))
+    block = max(1, BLOCK_NUMBERS // (x.shape[1] * x.shape[2]))
     for i in range(0, len(x), block):
         yield (
             x[i : i + block].astype(np.float64),

@@ -38,8 +38,6 @@ from attnscope.predictors.attention import Predictor, has_one_head
 
 __all__ = ["RowColumn"]
 
-NAME = "RowColumn"
-
 
 @dataclass(frozen=True, init=False)
 class RowColumn(Predictor):
@@ -74,7 +72,7 @@ class RowColumn(Predictor):
         if not has_one_head(step) or not step.any_length:
             raise bad(
                 "step",
-                NAME,
+                "RowColumn",
                 "a predictor such as Softmax(2.0) or Erf(0.1)",
                 step,
                 "Softmax(2.0)",
@@ -82,15 +80,15 @@ class RowColumn(Predictor):
         if not isinstance(entropy, (bool, np.bool_)) or (entropy and not step.exponential):
             raise bad(
                 "entropy",
-                NAME,
+                "RowColumn",
                 "True or False, and False unless the step is Softmax",
                 entropy,
             )
         values = {
             "temperature": step.temperature,
             "step": step,
-            "rows": check.integer(rows, "rows", NAME, 1),
-            "columns": check.integer(columns, "columns", NAME, 1),
+            "rows": check.integer(rows, "rows", "RowColumn", 1),
+            "columns": check.integer(columns, "columns", "RowColumn", 1),
             "entropy": bool(entropy),
         }
         for name, value in values.items():
@@ -100,14 +98,16 @@ class RowColumn(Predictor):
         """b_i a_ij as (n, rows * columns), from the scores lam u;
         a row without real tokens has weight 0.
         """
-        scores = check.array(scores, "scores", f"{NAME}.weights", (None, None), finite=False)
+        scores = check.array(
+            scores, "scores", "RowColumn.weights", (None, None), finite=False
+        )
         n = len(scores)
         grid = (len(scores), self.rows, self.columns)
         if scores.shape != (n, self.rows * self.columns):
             must = (
                 f"a grid of {self.rows} x {self.columns} = {self.rows * self.columns} tokens"
             )
-            raise bad("tokens", NAME, must, f"{scores.shape[-1]} tokens")
+            raise bad("tokens", "RowColumn", must, f"{scores.shape[-1]} tokens")
         s = scores.reshape(grid)
         if mask is None:
             a = self.step.weights(s.reshape(-1, self.columns)).reshape(grid)

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 __all__ = ["archive"]
 
 # the earliest time that the format knows: no time at all
-WHEN = (1980, 1, 1, 0, 0, 0)
-MODE = 0o644  # of the files taken out
+ZIP_TIME = (1980, 1, 1, 0, 0, 0)
+FILE_MODE = 0o644  # of the files taken out
 
 
 def archive(contents: Mapping[str, str]) -> bytes:
@@ -25,8 +25,8 @@ def archive(contents: Mapping[str, str]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as packed:
         for name, text in contents.items():
-            entry = zipfile.ZipInfo(name, WHEN)
+            entry = zipfile.ZipInfo(name, ZIP_TIME)
             entry.create_system = 3  # Unix, wherever it is made
-            entry.external_attr = MODE << 16
+            entry.external_attr = FILE_MODE << 16
             packed.writestr(entry, text.encode(), zipfile.ZIP_DEFLATED)
     return out.getvalue()

@@ -30,21 +30,21 @@ from attnscope.report import folder
 from attnscope.report.archive import archive
 from attnscope.report.coverage import coverage, known_claims, resting, unplaced
 from attnscope.report.environment import environment
-from attnscope.report.graph import falls
-from attnscope.report.states import SIGNS, counts, short
+from attnscope.report.graph import dependents
+from attnscope.report.states import SIGNS, counts, short_id
 from attnscope.report.steps import Steps, in_site, marked
 from attnscope.report.tables import shown_cell
 
 __all__ = ["page", "verdicts_json", "without_times", "write_report"]
 
-FORMAT = 2  # of verdicts.json: 1 had one comparison a claim and no provenance
+VERDICTS_FORMAT = 2  # of verdicts.json: 1 had one comparison a claim and no provenance
 # characters of pictures: with all data and the mathematics (0.4 MB) this leaves a tenth of the
 # 8 MB of a page for words and tables
-LIMIT = 5_400_000
+PICTURE_LETTERS = 5_400_000
 # characters of a figure's data inside the page, and of all figures' together
-LONGEST_DATA = 40_000
-ALL_DATA = 1_400_000
-PLAIN = ",.;:()=+-*/@!$"  # characters that an address may hold as they are
+FIGURE_DATA_LETTERS = 40_000
+PAGE_DATA_LETTERS = 1_400_000
+ADDRESS_LETTERS = ",.;:()=+-*/@!$"  # characters that an address may hold as they are
 
 
 def write_report(
@@ -84,7 +84,7 @@ def write_report(
 def verdicts_json(verdicts: Sequence[Verdict], seed: int, version: str) -> str:
     """The text of verdicts.json."""
     content = {
-        "format": FORMAT,
+        "format": VERDICTS_FORMAT,
         "seed": seed,
         "version": version,
         "environment": environment(),
@@ -118,17 +118,19 @@ def page(
         lstrip_blocks=True,
         loader=FunctionLoader(read),
     )
-    frame.filters.update(number=_number, paragraphs=_paragraphs, used=used, short=short)
-    frame.filters.update(cell=_cell, formulas=typeset, shared=_shared, marked=marked)
-    frame.filters.update(allowance=_printed(allowance), prediction=_printed(prediction))
-    frame.filters.update(caught=_printed(caught))
+    frame.filters.update(number=_number, paragraphs=_paragraphs, used=used, short_id=short_id)
+    frame.filters.update(cell=_cell, formulas=typeset, shared=_rows_per_reason, marked=marked)
+    frame.filters.update(
+        allowance=_typeset_words(allowance), prediction=_typeset_words(prediction)
+    )
+    frame.filters.update(caught=_typeset_words(caught))
     known = known_claims(all_claims(), verdicts)
     return frame.get_template("template.html").render(
         verdicts=verdicts,
         known=known,
         ran={verdict.id for verdict in verdicts},
         papers=known_papers().papers,
-        falls=falls({name: claim.rests_on for name, claim in known.items()}),
+        dependents=dependents({name: claim.rests_on for name, claim in known.items()}),
         sheets=coverage(known),
         unplaced=unplaced(known),
         resting=resting(known),
@@ -168,24 +170,24 @@ def _pictures(verdicts: Sequence[Verdict], drawn: Mapping[str, Any]) -> dict[str
         name: list(drawn.get(name) or drawing.draw(figure, name))
         for name, figure in figures.items()
     }
-    drawing.fit(pictures, figures, LIMIT)
+    drawing.fit(pictures, figures, PICTURE_LETTERS)
     return pictures
 
 
 def _data(verdicts: Sequence[Verdict]) -> dict[str, str]:
     """Addresses that hold the data of figures themselves, of those that are not too long."""
     kept: dict[str, str] = {}
-    room = ALL_DATA
+    room = PAGE_DATA_LETTERS
     for verdict in verdicts:
         text = verdict.figure.to_csv() if verdict.figure is not None else ""
-        address = "data:text/csv;charset=utf-8," + quote(text, safe=PLAIN)
-        if text and len(text) <= LONGEST_DATA and len(address) <= room:
+        address = "data:text/csv;charset=utf-8," + quote(text, safe=ADDRESS_LETTERS)
+        if text and len(text) <= FIGURE_DATA_LETTERS and len(address) <= room:
             kept[verdict.id] = address
             room -= len(address)
     return kept
 
 
-def _shared(comparisons: Sequence[Comparison]) -> list[tuple[Comparison, int]]:
+def _rows_per_reason(comparisons: Sequence[Comparison]) -> list[tuple[Comparison, int]]:
     """Each comparison with the number of rows that its reason stands for: neighbours of one reason
     and one outcome share a cell, of the first; 0 for the others.
     """
@@ -197,18 +199,20 @@ def _shared(comparisons: Sequence[Comparison]) -> list[tuple[Comparison, int]]:
 
 
 def _number(x: float | None, tolerance: float = 0.0, most: int = MOST) -> str:
-    return _typeset(number(x, tolerance, most))
+    return _typeset_number(number(x, tolerance, most))
 
 
 def _cell(cell: Cell, digits: int) -> str:
-    return typeset(cell) if isinstance(cell, str) else _typeset(shown_cell(cell, digits))
+    return (
+        typeset(cell) if isinstance(cell, str) else _typeset_number(shown_cell(cell, digits))
+    )
 
 
-def _printed(words: Callable[[Comparison], str]) -> Callable[[Comparison], str]:
-    return lambda comparison: _typeset(words(comparison))
+def _typeset_words(words: Callable[[Comparison], str]) -> Callable[[Comparison], str]:
+    return lambda comparison: _typeset_number(words(comparison))
 
 
-def _typeset(text: str) -> str:
+def _typeset_number(text: str) -> str:
     return pretty(text).replace("-", "−")
 
 

@@ -8,28 +8,33 @@ from typing import Any
 
 from attnscope.claims.claim import Claim, Comparison
 from attnscope.claims.numbers import caught, number, prediction, used
-from attnscope.claims.provenance import PAPERS
+from attnscope.claims.paper import known_papers
+from attnscope.claims.registry import OWN
 from attnscope.report.difference import Change, Difference, Moved
-from attnscope.report.steps import Seen
+from attnscope.report.steps import TourStep
 from attnscope.report.tables import table_lines
 from attnscope.report.terminal import COLUMNS
 
 __all__ = ["claim_card", "claim_record", "difference_text"]
 
-LABEL = 12  # columns of the words on the left, "hypotheses" and two spaces
+LABEL_COLUMNS = 12  # columns of the words on the left, "hypotheses" and two spaces
 # comparisons printed per claim in a difference; --json has all of them
-SHOWN = 3
+SHOWN_COMPARISONS = 3
 
 
 def claim_record(
-    claim: Claim, verdict: dict[str, Any] | None, steps: Sequence[Seen] = ()
+    claim: Claim,
+    verdict: dict[str, Any] | None,
+    steps: Sequence[TourStep] = (),
+    origin: str = "",
 ) -> dict[str, Any]:
-    """The claim as plain data, with its entry of verdicts.json where there is one, and the steps
-    of tours that show it.
+    """The claim as plain data, with its entry of verdicts.json where there is one, the steps of
+    tours that show it, and the package and version that brings it (`origin`).
     """
     return {
         "id": claim.id,
         "title": claim.title,
+        "origin": origin,
         "statement": claim.words,
         "sentences": [
             {"text": sentence.text, "tested_by": list(sentence.keys)}
@@ -51,68 +56,76 @@ def claim_card(
     claim: Claim,
     verdict: dict[str, Any] | None,
     seen: str,
-    steps: Sequence[Seen] = (),
-    unseen: str = "",
+    steps: Sequence[TourStep] = (),
+    no_step: str = "",
+    origin: str = "",
 ) -> str:
-    """The claim in words; `verdict` is its entry of verdicts.json, `seen` says where it is from,
-    `steps` of tours show it, or `unseen` says why none does.
+    """The claim in words; `verdict` is its entry of verdicts.json, `seen` says where that is from.
+    `steps` of tours show the claim, or `no_step` says why none does; `origin` is the package and
+    version that brings it, named where it is not attnscope itself.
     """
-    parts = [_filled(claim.title), claim.id, ""]
+    parts = [_wrapped_text(claim.title), claim.id, ""]
     if verdict is None:
         declared = "to hold" if claim.expected else "to fail as stated"
-        parts += _labelled("state", f"not run here; declared {declared}. {seen}")
+        parts += _lines_with_label("state", f"not run here; declared {declared}. {seen}")
     else:
-        parts += _labelled("state", f"{verdict['state']} ({seen})")
-        parts += _labelled("reason", verdict.get("reason", ""))
+        parts += _lines_with_label("state", f"{verdict['state']} ({seen})")
+        parts += _lines_with_label("reason", verdict.get("reason", ""))
     condition = (verdict or {}).get("condition") or claim.condition
-    parts += _labelled("condition", condition)
-    parts += _told(claim)
+    parts += _lines_with_label("condition", condition)
+    if not origin.startswith(OWN):
+        parts += _lines_with_label("package", origin)
+    parts += _provenance_lines(claim)
     for sentence in claim.sentences:
         by = ", ".join(sentence.keys)
         tied = f"tested by {by}" if by else "not tied to a comparison"
-        parts += ["", *_labelled("statement", f"{sentence.text} [{tied}]")]
-    parts += _labelled("hypotheses", claim.hypotheses)
-    parts += _labelled("predicted", f"by {claim.routes[0]}")
-    parts += _labelled("measured", f"by {claim.routes[1]}")
+        parts += ["", *_lines_with_label("statement", f"{sentence.text} [{tied}]")]
+    parts += _lines_with_label("hypotheses", claim.hypotheses)
+    parts += _lines_with_label("predicted", f"by {claim.routes[0]}")
+    parts += _lines_with_label("measured", f"by {claim.routes[1]}")
     told = "; ".join(f"{step.words} ({step.address})" for step in steps)
-    parts += _labelled("see it", f"attnscope explore, then {told}" if told else unseen)
+    parts += _lines_with_label(
+        "see it", f"attnscope explore, then {told}" if told else no_step
+    )
     if verdict is not None:
-        parts += _compared(verdict["comparisons"], claim.routes)
+        parts += _comparison_lines(verdict["comparisons"], claim.routes)
         if verdict.get("notes"):  # format 1 of verdicts.json had none
-            parts += ["", *_labelled("seen", verdict["notes"])]
+            parts += ["", *_lines_with_label("seen", verdict["notes"])]
         for table in verdict.get("tables", ()):
             parts += ["", *table_lines(table, COLUMNS)]
     return "\n".join(parts)
 
 
-def _told(claim: Claim) -> list[str]:
+def _provenance_lines(claim: Claim) -> list[str]:
     """Where the claim comes from."""
     own = claim.provenance
-    parts = _labelled("relation", own.relation)
+    parts = _lines_with_label("relation", own.relation)
     for statement in own.statements:
-        paper = PAPERS[statement.paper]
+        paper = known_papers().papers[statement.paper]
         where = f"{paper.name}, {statement.place} ({statement.known})"
-        parts += _labelled("from", f"{where}: {statement.says}")
-    return parts + _labelled("new here", own.ours)
+        parts += _lines_with_label("from", f"{where}: {statement.says}")
+    return parts + _lines_with_label("new here", own.ours)
 
 
-def _compared(comparisons: Sequence[dict[str, Any]], routes: Sequence[str]) -> list[str]:
+def _comparison_lines(
+    comparisons: Sequence[dict[str, Any]], routes: Sequence[str]
+) -> list[str]:
     """The comparisons, each with its numbers and the reason of its tolerance."""
     parts = []
     for entry in comparisons:
         sign = "holds" if entry["holds"] else "fails"
         key = f"[{entry['key']}] " if entry.get("key") else ""
-        parts += ["", _filled(f"{key}{entry['what']}: {sign}", "  ", "  ")]
-        parts.append(_filled(_in_words(entry), "  ", "  "))
+        parts += ["", _wrapped_text(f"{key}{entry['what']}: {sign}", "  ", "  ")]
+        parts.append(_wrapped_text(_comparison_text(entry), "  ", "  "))
         if entry.get("why"):
-            parts.append(_filled(f"tolerance: {entry['why']}", "  ", "  "))
+            parts.append(_wrapped_text(f"tolerance: {entry['why']}", "  ", "  "))
         if entry.get("routes") and list(entry["routes"]) != list(routes):
             by = "predicted by {}, measured by {}".format(*entry["routes"])
-            parts.append(_filled(by, "  ", "  "))
+            parts.append(_wrapped_text(by, "  ", "  "))
     return parts
 
 
-def _in_words(entry: dict[str, Any]) -> str:
+def _comparison_text(entry: dict[str, Any]) -> str:
     """The numbers of a comparison; format 1 of verdicts.json did not keep its rule."""
     if not entry["rule"]:
         told = "measured {measured:.6g}, predicted {predicted:.6g}, tolerance {tolerance:.2g}"
@@ -137,8 +150,8 @@ def difference_text(found: Difference) -> str:
     """What moved: states, claims that are new or gone, numbers, and what the reports were made
     with.
     """
-    parts = [_filled(f"from {found.places[0]} to {found.places[1]}")]
-    parts += [_filled(f"note: {sentence}", "", "  ") for sentence in found.notes]
+    parts = [_wrapped_text(f"from {found.places[0]} to {found.places[1]}")]
+    parts += [_wrapped_text(f"note: {sentence}", "", "  ") for sentence in found.notes]
     if found.states:
         parts += ["", "states"]
         parts += [f"  {c.id}\n    {c.state[0]} -> {c.state[1]}" for c in found.states]
@@ -153,7 +166,7 @@ def difference_text(found: Difference) -> str:
         parts += ["", "made with"]
         for name, pair in found.made_with.items():
             before, after = (x or "not known" for x in pair)
-            parts.append(_filled(f"  {name}: {before} -> {after}", "", "    "))
+            parts.append(_wrapped_text(f"  {name}: {before} -> {after}", "", "    "))
     return "\n".join([*parts, "", _count(found)])
 
 
@@ -169,10 +182,12 @@ def _count(found: Difference) -> str:
 def _moves(change: Change) -> list[str]:
     ordered = sorted(change.moved, key=lambda m: (m.shift is not None, -(m.shift or 0.0)))
     lines = [f"  {change.id}"]
-    for moved in ordered[:SHOWN]:
-        lines.append(_filled(f"{moved.what}: {_numbers(moved)}", "    ", "  "))
-    if len(ordered) > SHOWN:
-        lines.append(f"    and {len(ordered) - SHOWN} more; --json for all of them")
+    for moved in ordered[:SHOWN_COMPARISONS]:
+        lines.append(_wrapped_text(f"{moved.what}: {_numbers(moved)}", "    ", "  "))
+    if len(ordered) > SHOWN_COMPARISONS:
+        lines.append(
+            f"    and {len(ordered) - SHOWN_COMPARISONS} more; --json for all of them"
+        )
     return lines
 
 
@@ -206,11 +221,11 @@ def _pair(pair: tuple[float | None, float | None], tolerance: float) -> str:
     return f"{shown[0]} -> {shown[1]}"
 
 
-def _labelled(label: str, text: str) -> list[str]:
+def _lines_with_label(label: str, text: str) -> list[str]:
     """A word on the left and the text beside it; nothing without a text."""
     if not text:
         return []
-    indent = " " * LABEL
+    indent = " " * LABEL_COLUMNS
     filled = textwrap.fill(
         text,
         COLUMNS,
@@ -218,10 +233,10 @@ def _labelled(label: str, text: str) -> list[str]:
         subsequent_indent=indent,
         break_on_hyphens=False,
     )
-    return [label.ljust(LABEL) + filled[LABEL:]]
+    return [label.ljust(LABEL_COLUMNS) + filled[LABEL_COLUMNS:]]
 
 
-def _filled(text: str, indent: str = "", hanging: str = "") -> str:
+def _wrapped_text(text: str, indent: str = "", hanging: str = "") -> str:
     lead = len(text) - len(text.lstrip())
     first = indent + " " * lead
     return textwrap.fill(

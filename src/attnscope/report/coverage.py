@@ -14,7 +14,7 @@ from attnscope.claims.paper import Paper, Statement, known_papers
 from attnscope.claims.registry import OWN
 from attnscope.claims.verdict import Verdict
 from attnscope.report.graph import dependents
-from attnscope.report.states import short
+from attnscope.report.states import short_id
 
 __all__ = [
     "Mark",
@@ -36,7 +36,7 @@ class Mark:
     """A claim beside a statement; `kind` and `word` are its verdict's, "" if it did not run."""
 
     id: str
-    short: str
+    short_id: str
     title: str
     relation: str
     kind: str
@@ -147,4 +147,4 @@ def _mark(claim: Claim | Verdict) -> Mark:
     kind = claim.kind if isinstance(claim, Verdict) else ""
     word = claim.word if isinstance(claim, Verdict) else NOT_RUN
     relation = claim.provenance.relation
-    return Mark(claim.id, short(claim.id), claim.title, relation, kind, word)
+    return Mark(claim.id, short_id(claim.id), claim.title, relation, kind, word)

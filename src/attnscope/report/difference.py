@@ -21,10 +21,10 @@ from attnscope.errors import AttnscopeError, bad
 
 __all__ = ["Change", "Difference", "Moved", "Saved", "difference", "read_saved"]
 
-FORMATS = (1, 2)  # of verdicts.json that are read
-NEAREST = "the comparison nearest to breaking"
-NUMBERS = ("predicted", "measured", "tolerance")
-LACKS = (
+READ_FORMATS = (1, 2)  # of verdicts.json that are read
+NEAREST_COMPARISON = "the comparison nearest to breaking"
+NUMBER_FIELDS = ("predicted", "measured", "tolerance")
+FORMAT_1_NOTE = (
     "has format 1, which holds one comparison a claim, that nearest to breaking, and neither "
     "provenance nor environment: only that comparison is compared, and states are derived from "
     "holds, expected and condition."
@@ -97,7 +97,9 @@ class Difference:
         return asdict(self)
 
 
-LARGEST = 2**28  # bytes of verdicts.json: that of all claims has a few hundred thousand
+VERDICTS_BYTES = (
+    2**28
+)  # bytes of verdicts.json: that of all claims has a few hundred thousand
 
 
 def read_saved(report: str | os.PathLike[str]) -> Saved:
@@ -112,14 +114,16 @@ def read_saved(report: str | os.PathLike[str]) -> Saved:
     try:
         path = given / "verdicts.json" if given.is_dir() else given
         with open(path, "rb") as file:
-            content = json.loads(file.read(LARGEST).decode("utf-8"))  # /dev/zero has no end
+            content = json.loads(
+                file.read(VERDICTS_BYTES).decode("utf-8")
+            )  # /dev/zero has no end
     except OSError as error:
         raise refusal((error.strerror or "not readable").lower()) from None
     except (ValueError, RecursionError):
         raise refusal("no JSON") from None
     try:
         number = content.get("format", 1)
-        if number not in FORMATS:
+        if number not in READ_FORMATS:
             raise refusal(f"format {number!r} of another version")
         records = {r["id"]: _record(r, number) for r in content["verdicts"]}
         head = content["seed"], str(content["version"]), content.get("environment", {})
@@ -135,7 +139,9 @@ def difference(first: Saved, second: Saved) -> Difference:
     shared = [name for name in first.records if name in second.records]
     for name in shared:
         pair = first.records[name], second.records[name]
-        moved = _moved(*(_compared(record, bool(old)) for record in pair))
+        moved = _moved_comparisons(
+            *(_comparisons_by_name(record, bool(old)) for record in pair)
+        )
         states = pair[0]["state"], pair[1]["state"]
         if moved or states[0] != states[1]:
             changes.append(Change(name, pair[1]["title"], states, moved))
@@ -145,24 +151,24 @@ def difference(first: Saved, second: Saved) -> Difference:
         same=len(shared) - len(changes),
         new=tuple(name for name in second.records if name not in first.records),
         gone=tuple(name for name in first.records if name not in second.records),
-        made_with=_unlike(_facts(first), _facts(second)),
-        notes=tuple(f"{saved.place} {LACKS}" for saved in old),
+        made_with=_differing_facts(_facts(first), _facts(second)),
+        notes=tuple(f"{saved.place} {FORMAT_1_NOTE}" for saved in old),
     )
 
 
 def _record(record: dict[str, Any], number: int) -> dict[str, Any]:
     """A record with the fields that are compared; format 1 had no state and no list."""
     if number == 1:
-        nearest = {name: record[name] for name in NUMBERS}
+        nearest = {name: record[name] for name in NUMBER_FIELDS}
         known = nearest["measured"] is not None
-        nearest |= {"what": NEAREST, "holds": record["holds"], "rule": ""}
+        nearest |= {"what": NEAREST_COMPARISON, "holds": record["holds"], "rule": ""}
         record = {
             **record,
             "comparisons": [nearest] if known else [],
             "state": _state(record),
         }
     for compared in record["comparisons"]:
-        if not all(isinstance(compared[name], int | float) for name in NUMBERS):
+        if not all(isinstance(compared[name], int | float) for name in NUMBER_FIELDS):
             raise TypeError("a number is none")
     return {**record, "title": str(record["title"]), "state": str(record["state"])}
 
@@ -183,13 +189,13 @@ def _state(record: dict[str, Any]) -> str:
     return WORDS[kind]
 
 
-def _compared(record: dict[str, Any], nearest: bool) -> dict[str, dict[str, Any]]:
+def _comparisons_by_name(record: dict[str, Any], nearest: bool) -> dict[str, dict[str, Any]]:
     """Comparisons by what they compare (a repeated name gets its number), or the nearest alone."""
     if nearest:
-        numbers = {name: record[name] for name in NUMBERS}
+        numbers = {name: record[name] for name in NUMBER_FIELDS}
         if numbers["measured"] is None:
             return {}
-        return {NEAREST: {**numbers, "holds": record["holds"]}}
+        return {NEAREST_COMPARISON: {**numbers, "holds": record["holds"]}}
     found: dict[str, dict[str, Any]] = {}
     for compared in record["comparisons"]:
         name = compared["what"]
@@ -198,7 +204,7 @@ def _compared(record: dict[str, Any], nearest: bool) -> dict[str, dict[str, Any]
     return found
 
 
-def _moved(
+def _moved_comparisons(
     first: Mapping[str, dict[str, Any]], second: Mapping[str, dict[str, Any]]
 ) -> tuple[Moved, ...]:
     """The comparisons whose numbers differ, those of the first report first."""
@@ -206,9 +212,9 @@ def _moved(
     for what in dict.fromkeys([*first, *second]):
         a = first.get(what, {})
         b = second.get(what, {})
-        if all(a.get(name) == b.get(name) for name in NUMBERS):
+        if all(a.get(name) == b.get(name) for name in NUMBER_FIELDS):
             continue
-        pairs = {name: (a.get(name), b.get(name)) for name in (*NUMBERS, "holds")}
+        pairs = {name: (a.get(name), b.get(name)) for name in (*NUMBER_FIELDS, "holds")}
         out.append(Moved(what, **pairs, shift=_shift(a, b)))
     return tuple(out)
 
@@ -225,7 +231,9 @@ def _facts(saved: Saved) -> dict[str, str]:
     return own | {name: str(value) for name, value in saved.environment.items()}
 
 
-def _unlike(first: dict[str, str], second: dict[str, str]) -> dict[str, tuple[str, str]]:
+def _differing_facts(
+    first: dict[str, str], second: dict[str, str]
+) -> dict[str, tuple[str, str]]:
     """The facts that differ, "" where one is not known."""
     names = dict.fromkeys([*first, *second])
     pairs = {name: (first.get(name, ""), second.get(name, "")) for name in names}

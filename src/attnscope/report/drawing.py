@@ -2,7 +2,7 @@
 or one below the other.
 
 How an SVG becomes an element of a page: figures/inline_svg.py. A panel whose SVG is longer than
-`LONGEST` is drawn as PNG instead (a PNG hardly grows with the number of points).
+`SVG_LETTERS` is drawn as PNG instead (a PNG hardly grows with the number of points).
 
 Pictures have no background and suit light and dark pages alike: what is black in a file is
 `currentColor` here, so the page decides by `color` of whatever is around them (`.panel`), and by
@@ -19,17 +19,17 @@ import io
 from markupsafe import Markup
 
 from attnscope.figures.figure import Figure, Panel
-from attnscope.figures.inline_svg import alone, inline, words_of
+from attnscope.figures.inline_svg import inline, panel_words, single_panel
 
 __all__ = ["draw", "fit"]
 
 # characters: beyond this a PNG of the same panel (20 to 80 kB) is smaller and scrolls better
-LONGEST = 120_000
+SVG_LETTERS = 120_000
 # of a PNG: the palette with its blends at the edges of lines; half the bytes of the full range
-COLORS = 64
+PNG_COLOURS = 64
 # of words and axes in a PNG: contrast 3.9 with white, 4.5 with #14181d
-GREY = "#808080"
-LEFT_OUT = Markup(
+PNG_INK = "#808080"
+LEFT_OUT_NOTE = Markup(
     '<p class="undrawn">Left out to keep this page small; its numbers are in the CSV file.</p>'
 )
 
@@ -43,7 +43,7 @@ def fit(drawn: dict[str, list[Markup]], figures: dict[str, Figure], limit: int) 
     """Bring all pieces together to at most `limit` characters:
     the longest as PNG, and if that is not enough, left out.
     """
-    for shorter in (_png, lambda *_: LEFT_OUT):
+    for shorter in (_png, lambda *_: LEFT_OUT_NOTE):
         total = sum(len(piece) for pieces in drawn.values() for piece in pieces)
         longest_first = sorted(
             (-len(piece), name, i) for name in drawn for i, piece in enumerate(drawn[name])
@@ -51,7 +51,7 @@ def fit(drawn: dict[str, list[Markup]], figures: dict[str, Figure], limit: int) 
         for _, name, i in longest_first:
             if total <= limit:
                 return
-            other = shorter(figures[name].panels[i], words_of(figures[name], i))
+            other = shorter(figures[name].panels[i], panel_words(figures[name], i))
             if len(other) < len(drawn[name][i]):
                 total += len(other) - len(drawn[name][i])
                 drawn[name][i] = other
@@ -61,8 +61,14 @@ def _piece(figure: Figure, i: int, name: str) -> Markup:
     from attnscope.figures.render_matplotlib import svg
 
     try:
-        text = Markup(inline(svg(alone(figure.panels[i])), name, words_of(figure, i)))
-        return text if len(text) <= LONGEST else _png(figure.panels[i], words_of(figure, i))
+        text = Markup(
+            inline(svg(single_panel(figure.panels[i])), name, panel_words(figure, i))
+        )
+        return (
+            text
+            if len(text) <= SVG_LETTERS
+            else _png(figure.panels[i], panel_words(figure, i))
+        )
     except Exception as error:  # a picture that cannot be drawn must not cost the report
         reason = f"This panel could not be drawn ({type(error).__name__}: {error})."
         return Markup('<p class="undrawn">{}</p>').format(reason)
@@ -73,8 +79,8 @@ def _png(panel: Panel, words: str) -> Markup:
 
     from attnscope.figures.render_matplotlib import png
 
-    with Image.open(io.BytesIO(png(alone(panel), GREY))) as image:
-        few = image.convert("RGBA").quantize(COLORS, method=Image.Quantize.FASTOCTREE)
+    with Image.open(io.BytesIO(png(single_panel(panel), PNG_INK))) as image:
+        few = image.convert("RGBA").quantize(PNG_COLOURS, method=Image.Quantize.FASTOCTREE)
     out = io.BytesIO()
     few.save(out, "png", optimize=True)
     data = base64.b64encode(out.getvalue()).decode()

@@ -21,12 +21,12 @@ def environment() -> dict[str, str]:
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "commit": _commit(Path(__file__).resolve().parents[3]),
         "python": platform.python_version(),
-        **{name: _installed(name) for name in LIBRARIES},
+        **{name: _installed_version(name) for name in LIBRARIES},
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
     }
 
 
-def _installed(name: str) -> str:
+def _installed_version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:

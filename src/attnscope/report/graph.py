@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-__all__ = ["falls"]
+__all__ = ["dependents"]
 
 
-def falls(rests_on: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+def dependents(rests_on: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     """For each claim, those that rest on it, directly or through others, in the given order.
 
     >>> falls({"a": (), "b": ("a",), "c": ("b",)})
     {'a': ['b', 'c'], 'b': ['c'], 'c': []}
     """
-    below = {name: _below(name, rests_on) for name in rests_on}
+    below = {name: _foundations(name, rests_on) for name in rests_on}
     return {name: [other for other in rests_on if name in below[other]] for name in rests_on}
 
 
-def _below(name: str, rests_on: Mapping[str, Iterable[str]]) -> set[str]:
+def _foundations(name: str, rests_on: Mapping[str, Iterable[str]]) -> set[str]:
     """Everything that `name` rests on."""
     found: set[str] = set()
     waiting = list(rests_on[name])

@@ -17,9 +17,9 @@ from attnscope.figures.outcomes import OUTCOMES
 __all__ = ["TASK", "Symbol", "key", "outcome_key", "symbols"]
 
 # pixels of a picture
-WIDTH = 120
-HEIGHT = 72
-SAMPLES = 49  # points of a drawn curve: smooth at this size
+PICTURE_WIDTH = 120
+PICTURE_HEIGHT = 72
+CURVE_POINTS = 49  # points of a drawn curve: smooth at this size
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def _letter(letter: str, star: bool = False) -> str:
     return f"<msup>{plain}<mo>*</mo></msup>" if star else plain
 
 
-def _sub(letter: str, index: str) -> str:
+def _subscript(letter: str, index: str) -> str:
     return f"<msub><mi>{letter}</mi><mi>{index}</mi></msub>"
 
 
@@ -61,18 +61,18 @@ TASK = (
     (
         "The informative token, at the hidden place J",
         _row(
-            *(_sub("X", "J"), _NORMAL, "<mi>s</mi>", _letter("k", True)),
+            *(_subscript("X", "J"), _NORMAL, "<mi>s</mi>", _letter("k", True)),
             *("<mo>,</mo>", _SQUARE, "<mi>I</mi><mo>)</mo>"),
         ),
     ),
     (
         "The other tokens",
-        _row(_sub("X", "l"), _NORMAL, "<mn>0</mn><mo>,</mo><mi>I</mi><mo>)</mo>"),
+        _row(_subscript("X", "l"), _NORMAL, "<mn>0</mn><mo>,</mo><mi>I</mi><mo>)</mo>"),
     ),
     (
         "The label",
         _row(
-            *("<mi>Y</mi><mo>=</mo>", _sub("X", "J"), "<mo>·</mo>", _letter("v", True)),
+            *("<mi>Y</mi><mo>=</mo>", _subscript("X", "J"), "<mo>·</mo>", _letter("v", True)),
             "<mo>+</mo><mi>noise</mi>",
         ),
     ),
@@ -81,8 +81,8 @@ TASK = (
         _row(
             "<mi>T</mi><mo>(</mo><mi>X</mi><mo>)</mo><mo>=</mo>",
             "<munder><mo>∑</mo><mi>l</mi></munder>",
-            *("<mi>σ</mi><mo>(</mo><mi>λ</mi>", _sub("X", "l"), "<mo>·</mo><mi>k</mi>"),
-            *("<mo>)</mo>", _sub("X", "l"), "<mo>·</mo><mi>v</mi>"),
+            *("<mi>σ</mi><mo>(</mo><mi>λ</mi>", _subscript("X", "l"), "<mo>·</mo><mi>k</mi>"),
+            *("<mo>)</mo>", _subscript("X", "l"), "<mo>·</mo><mi>v</mi>"),
         ),
     ),
 )
@@ -167,7 +167,7 @@ def _swatch(i: int) -> Markup:
 
 
 def _svg(body: str) -> Markup:
-    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
+    size = f'viewBox="0 0 {PICTURE_WIDTH} {PICTURE_HEIGHT}" width="{PICTURE_WIDTH}" height="{PICTURE_HEIGHT}"'
     return Markup(f'<svg {size} aria-hidden="true">{body}</svg>')
 
 
@@ -185,11 +185,11 @@ def _text(x: float, y: float, words: str) -> str:
 def _arrow(angle: float, label: str) -> str:
     """From the lower left corner; the label at the head says whose it is."""
     length = 58.0
-    x, y = 18 + length * cos(angle), HEIGHT - 12 - length * sin(angle)
+    x, y = 18 + length * cos(angle), PICTURE_HEIGHT - 12 - length * sin(angle)
     head = [
         (x - 7 * cos(angle + turn), y + 7 * sin(angle + turn)) for turn in (-pi / 7, pi / 7)
     ]
-    shaft = _line([(18, HEIGHT - 12), (x, y)], dashed=label.endswith("*"))
+    shaft = _line([(18, PICTURE_HEIGHT - 12), (x, y)], dashed=label.endswith("*"))
     return shaft + _line([head[0], (x, y), head[1]]) + _text(x + 4, y + 3, label)
 
 
@@ -197,21 +197,23 @@ def _arrows(learned: str, other: str) -> Markup:
     """Two unit vectors, and what the first has along the second, as a thick line."""
     low, high = pi / 24, pi / 24 + pi / 4.5
     reach = 58.0 * cos(high - low)
-    foot = (18 + reach * cos(low), HEIGHT - 12 - reach * sin(low))
-    head = (18 + 58 * cos(high), HEIGHT - 12 - 58 * sin(high))
-    shadow = _line([(18, HEIGHT - 12), foot], width=4) + _line([head, foot], width=0.7)
+    foot = (18 + reach * cos(low), PICTURE_HEIGHT - 12 - reach * sin(low))
+    head = (18 + 58 * cos(high), PICTURE_HEIGHT - 12 - 58 * sin(high))
+    shadow = _line([(18, PICTURE_HEIGHT - 12), foot], width=4) + _line(
+        [head, foot], width=0.7
+    )
     return _svg(f'<g opacity=".3">{shadow}</g>' + _arrow(low, other) + _arrow(high, learned))
 
 
 def _curve(of: list[float], low: float, high: float, dashed: bool) -> str:
     """Values between `low` and `high` across the whole picture."""
-    across = [8 + (WIDTH - 16) * i / (SAMPLES - 1) for i in range(SAMPLES)]
-    up = [HEIGHT - 10 - (HEIGHT - 22) * (y - low) / (high - low) for y in of]
+    across = [8 + (PICTURE_WIDTH - 16) * i / (CURVE_POINTS - 1) for i in range(CURVE_POINTS)]
+    up = [PICTURE_HEIGHT - 10 - (PICTURE_HEIGHT - 22) * (y - low) / (high - low) for y in of]
     return _line(list(zip(across, up)), dashed)
 
 
 def _grid(low: float, high: float) -> list[float]:
-    return [low + (high - low) * i / (SAMPLES - 1) for i in range(SAMPLES)]
+    return [low + (high - low) * i / (CURVE_POINTS - 1) for i in range(CURVE_POINTS)]
 
 
 def _steps() -> Markup:
@@ -225,7 +227,7 @@ def _bells(spread: float, label: str) -> Markup:
     grid = _grid(-3, 7)
     others = [exp(-u * u / 2) for u in grid]
     informative = [exp(-((u - 4) ** 2) / 2 / spread**2) for u in grid]
-    scale = (WIDTH - 16) / 10  # pixels of a unit
+    scale = (PICTURE_WIDTH - 16) / 10  # pixels of a unit
     zero, s = 8 + 3 * scale, 8 + 7 * scale
     ends, height = {"s": ((zero, s), 7), "γ": ((s, s + spread * scale), 35)}[label]
     measure = _line([(x, height) for x in ends], width=3)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from attnscope.claims.verdict import WORDS, Verdict
 
-__all__ = ["SIGNS", "counts", "short"]
+__all__ = ["SIGNS", "counts", "short_id"]
 
 # by kind; "" is a claim that this report did not run
 SIGNS = {
@@ -26,7 +26,7 @@ def counts(verdicts: Sequence[Verdict]) -> list[tuple[str, str, int]]:
     return [(kind, word, kinds.count(kind)) for kind, word in WORDS.items() if kind in kinds]
 
 
-def short(claim_id: str) -> str:
+def short_id(claim_id: str) -> str:
     """A claim's family and number.
 
     >>> short("slr-02-closed-form-risk")

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["EXPLORER", "Seen", "Steps", "in_site", "marked"]
+__all__ = ["EXPLORER_PAGE", "Steps", "TourStep", "in_site", "marked"]
 
-LOCAL = "127.0.0.1:8050"  # where attnscope explore listens unless told otherwise
-EXPLORER = "../explorer/index.html"  # from the report's folder, in a site
+LOCAL_ADDRESS = "127.0.0.1:8050"  # where attnscope explore listens unless told otherwise
+EXPLORER_PAGE = "../explorer/index.html"  # from the report's folder, in a site
 
 
-class Seen(NamedTuple):
+class TourStep(NamedTuple):
     """A step of a tour: the tour's name, the step's number from 1, the tour's title."""
 
     tour: str
@@ -37,13 +37,13 @@ class Seen(NamedTuple):
     @property
     def address(self) -> str:
         """Of the live page."""
-        return f"{LOCAL}/tour/{self.tour}/{self.step}"
+        return f"{LOCAL_ADDRESS}/tour/{self.tour}/{self.step}"
 
 
-Steps = Mapping[str, Sequence[Seen]]  # by claim's id
+Steps = Mapping[str, Sequence[TourStep]]  # by claim's id
 
 
-def marked(seen: Seen) -> Markup:
+def marked(seen: TourStep) -> Markup:
     """The step as the page has it, marked so that `in_site` finds it again."""
     from markupsafe import Markup
 
@@ -52,7 +52,7 @@ def marked(seen: Seen) -> Markup:
     return Markup(text).format(seen.tour, seen.step, seen.words, seen.words, how)
 
 
-def in_site(html: str, explorer: str = EXPLORER) -> str:
+def in_site(html: str, explorer: str = EXPLORER_PAGE) -> str:
     """A report's page with its steps as links to the explorer's plain files at this address."""
     found = re.compile(r'<span data-tour="([^"]+)" data-title="([^"]+)">.*?</span>', re.S)
     return found.sub(rf'<a href="{explorer}#tour/\1">\2</a>', html)

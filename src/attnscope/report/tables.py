@@ -14,8 +14,8 @@ from attnscope.claims.table import Cell
 
 __all__ = ["shown_cell", "table_lines"]
 
-GAP = 2  # columns of the terminal between those of a table
-LEAST = 6  # to which the widest column may shrink
+COLUMN_GAP = 2  # columns of the terminal between those of a table
+LEAST_WIDTH = 6  # to which the widest column may shrink
 
 
 def shown_cell(cell: Cell, digits: int) -> str:
@@ -56,7 +56,7 @@ def table_lines(table: Mapping[str, Any], width: int, indent: str = "  ") -> lis
 def _widths(rows: Sequence[Sequence[str]], room: int) -> list[int]:
     """Of each column: its longest cell, the widest made narrower until all fit."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    while sum(widths) + GAP * (len(widths) - 1) > room and max(widths) > LEAST:
+    while sum(widths) + COLUMN_GAP * (len(widths) - 1) > room and max(widths) > LEAST_WIDTH:
         widths[widths.index(max(widths))] -= 1
     return widths
 
@@ -71,5 +71,5 @@ def _row(row: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> 
             part.rjust(width) if right else part.ljust(width)
             for part, width, right in zip(parts, widths, numeric)
         ]
-        lines.append((" " * GAP).join(padded))
+        lines.append((" " * COLUMN_GAP).join(padded))
     return lines

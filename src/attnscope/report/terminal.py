@@ -16,20 +16,21 @@ from typing import Any
 
 from attnscope.claims.claim import Claim
 from attnscope.claims.numbers import number, prediction
+from attnscope.claims.registry import OWN
 from attnscope.claims.verdict import WORDS, Verdict
 
 __all__ = ["Display", "claims_json", "claims_table", "display", "summary"]
 
 COLUMNS = 80  # that every terminal has
 # tables name a verdict by its kind, one word; the page and verdicts.json have it in full
-WORD = max(map(len, WORDS))
-ID = 44  # columns of ids in the list of claims; longer ones are broken
+STATE_COLUMNS = max(map(len, WORDS))
+ID_COLUMNS = 44  # columns of ids in the list of claims; longer ones are broken
 # what the words that are not the verdict's own stand for
 LEGEND = {
     "condition": "condition: holds under a condition, which the report names",
     "declared": "declared: fails, as was declared beforehand",
 }
-COLORS = {
+STATE_COLOURS = {
     "holds": "green",
     "condition": "cyan",
     "declared": "yellow",
@@ -90,7 +91,9 @@ class Live(Display):
         self.begun.pop(verdict.id, None)
         self.done += 1
         line = Text(_line(verdict, self.width))
-        line.stylize(COLORS[verdict.kind], self.width + 2, self.width + 2 + WORD)
+        line.stylize(
+            STATE_COLOURS[verdict.kind], self.width + 2, self.width + 2 + STATE_COLUMNS
+        )
         self.console.print(line, no_wrap=True, overflow="ellipsis")
 
     def say(self, sentence: str) -> None:
@@ -105,7 +108,7 @@ class Live(Display):
 
         now = time.monotonic()
         rows = [
-            self._running(name, now - begun)
+            self._running_row(name, now - begun)
             for name, begun in list(self.begun.items())[: self.at_once]
         ]
         count = Text(
@@ -113,7 +116,7 @@ class Live(Display):
         )
         return Group(*rows, count)
 
-    def _running(self, name: str, seconds: float) -> Any:
+    def _running_row(self, name: str, seconds: float) -> Any:
         from rich.spinner import Spinner
 
         spinner = self.spinners.setdefault(name, Spinner("dots", style="cyan"))
@@ -158,16 +161,16 @@ def claims_table(claims: Sequence[Claim], origins: Mapping[str, str] | None = No
     """Id and title of each claim, its source below the title, within 80 columns; those of installed
     packages (`origins`, by id) last, under the name of theirs.
     """
-    width = min(max((len(claim.id) for claim in claims), default=0), ID)
+    width = min(max((len(claim.id) for claim in claims), default=0), ID_COLUMNS)
     width = max(width, len("claim"))
     widths = (width, COLUMNS - width - 2)
     lines = _row(("claim", "title, and where it is from"), widths)
     last = ""
     for claim in claims:
         origin = (origins or {}).get(claim.id, "")
-        if origin != last:
+        if origin != last and not origin.startswith(OWN):
             lines += ["", f"from {origin}"]
-            last = origin
+        last = origin
         lines += _row((claim.id, claim.title), widths)
         told = textwrap.wrap(claim.source, widths[1] - 2, break_on_hyphens=False)
         lines += [" " * (width + 4) + line for line in told]
@@ -177,7 +180,7 @@ def claims_table(claims: Sequence[Claim], origins: Mapping[str, str] | None = No
 def claims_json(
     claims: Sequence[Claim], origins: Mapping[str, str] | None = None
 ) -> list[dict[str, str]]:
-    """What `attnscope claims --json` prints; `origins`: of claims from installed packages."""
+    """What `attnscope claims --json` prints; `origins`: the packages, with versions, by id."""
     return [
         {
             "id": claim.id,
@@ -201,11 +204,13 @@ def _row(cells: tuple[str, ...], widths: tuple[int, ...]) -> list[str]:
 
 
 def _header(width: int) -> str:
-    return f"{'claim':<{width}}  {'verdict':<{WORD}}  seconds  measured vs predicted"
+    return f"{'claim':<{width}}  {'verdict':<{STATE_COLUMNS}}  seconds  measured vs predicted"
 
 
 def _line(verdict: Verdict, width: int) -> str:
-    head = f"{verdict.id:<{width}}  {verdict.kind:<{WORD}}  {verdict.seconds:>7.1f}  "
+    head = (
+        f"{verdict.id:<{width}}  {verdict.kind:<{STATE_COLUMNS}}  {verdict.seconds:>7.1f}  "
+    )
     return head + textwrap.shorten(
         _reason(verdict), max(COLUMNS - len(head), 20), placeholder=" ..."
     )

@@ -24,9 +24,9 @@ from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima import optimum
 from attnscope.theory.optima.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps, alignment_of
-from attnscope.theory.risk import risk
 from attnscope.theory.reference_risks import has_head, known_values
-from attnscope.theory.samples.compared import BAYES, WORDS, compared
+from attnscope.theory.risk import risk
+from attnscope.theory.samples.compared import BAYES_CURVE, CURVE_NAMES, compared
 from attnscope.theory.task_and_predictor import Pair, pair
 
 __all__ = [
@@ -38,7 +38,7 @@ __all__ = [
     "outcomes",
 ]
 
-SINGLE = "single-location"
+SINGLE_LOCATION = "single-location"
 
 
 def oracle_risk(
@@ -46,7 +46,7 @@ def oracle_risk(
     length: int | None = None,
     predictor: str = "erf",
     temperature: float = 0.1,
-    task: str = SINGLE,
+    task: str = SINGLE_LOCATION,
     seed: int = 0,
     task_seed: int | None = None,
     **arguments: Any,
@@ -64,7 +64,7 @@ def oracle_risk(
         "temperature": temperature,
         **arguments,
     }
-    chosen = _chosen(oracle_risk, task, predictor, given)
+    chosen = _task_and_predictor(oracle_risk, task, predictor, given)
     made = chosen.make_task()
     out: dict[str, float] = {}
     errors: dict[str, float] = {}
@@ -86,7 +86,7 @@ def optimal_temperature(
     dim: int | None = None,
     length: int | None = None,
     predictor: str = "erf",
-    task: str = SINGLE,
+    task: str = SINGLE_LOCATION,
     task_seed: int | None = None,
     **arguments: Any,
 ) -> dict[str, float]:
@@ -95,7 +95,7 @@ def optimal_temperature(
     """
     arguments.pop("seed", None)  # nothing is sampled
     given = {"dim": dim, "length": length, "task_seed": task_seed, **arguments}
-    chosen = _chosen(optimal_temperature, task, predictor, given)
+    chosen = _task_and_predictor(optimal_temperature, task, predictor, given)
     made = chosen.make_task()
     critical = critical_temperature(made)  # first: it refuses other tasks at once
     best, value = optimum.optimal_temperature(made, chosen.family)
@@ -116,7 +116,7 @@ def outcomes(
     batch_size: int | None = None,
     swap_move: bool = False,
     seed: int = 0,
-    task: str = SINGLE,
+    task: str = SINGLE_LOCATION,
     task_seed: int | None = None,
     **arguments: Any,
 ) -> dict[str, float]:
@@ -133,7 +133,7 @@ def outcomes(
         "temperature": temperature,
         **arguments,
     }
-    chosen = _chosen(outcomes, task, predictor, given)
+    chosen = _task_and_predictor(outcomes, task, predictor, given)
     lam = chosen.predictor_values["temperature"]
     trained = chosen.family(lam)
     # a Trajectory, or a HeadTrajectory where the task has several directions
@@ -152,7 +152,8 @@ def outcomes(
     )
     several = hasattr(run, "form_cosine")
     found = {
-        name: float(np.mean(run.outcome == name)) for name in (SEVERAL if several else ONE)
+        name: float(np.mean(run.outcome == name))
+        for name in (SEVERAL_PAIRS_OUTCOMES if several else ONE_PAIR_OUTCOMES)
     }
     found["median_excess"] = float(np.median(run.excess[:, -1]))
     return found | (
@@ -165,7 +166,7 @@ def learning_curve(
     length: int = 3,
     strength: float = 5.0,
     noise: float = 0.3,
-    predictor: str = BAYES,
+    predictor: str = BAYES_CURVE,
     ridge: float = 0.5,
     seed: int = 0,
 ) -> dict[str, float]:
@@ -179,15 +180,15 @@ def learning_curve(
     return {name: float(x[0]) for name, x in found.values.items() if np.isfinite(x[0])}
 
 
-ONE = ("oracle", "swapped", "undecided", "diverged")
-SEVERAL = ("specialised", "swapped", "rotated", "unspecialised", "diverged")
+ONE_PAIR_OUTCOMES = ("oracle", "swapped", "undecided", "diverged")
+SEVERAL_PAIRS_OUTCOMES = ("specialised", "swapped", "rotated", "unspecialised", "diverged")
 FUNCTIONS = {
     function.__name__: function
     for function in (oracle_risk, optimal_temperature, outcomes, learning_curve)
 }
 # what a cell must say where the task or the predictor has it: a forgotten line should not become a
 # default
-NEEDED = {
+NEEDED_ARGUMENTS = {
     "oracle_risk": ("dim", "length"),
     "optimal_temperature": ("dim", "length"),
     "outcomes": ("dim", "temperature"),
@@ -209,7 +210,9 @@ def check_cell(function: Callable[..., Any], cell: Mapping[str, Any]) -> None:
         if name not in ("dim", "length", "temperature", "task_seed")
     }
     given = {name: x for name, x in cell.items() if name not in own and name != "seed"}
-    _chosen(function, cell.get("task", SINGLE), cell.get("predictor", "erf"), given)
+    _task_and_predictor(
+        function, cell.get("task", SINGLE_LOCATION), cell.get("predictor", "erf"), given
+    )
 
 
 def _check_curve(cell: Mapping[str, Any]) -> None:
@@ -220,11 +223,11 @@ def _check_curve(cell: Mapping[str, Any]) -> None:
             raise bad("an argument", of, f"one of {', '.join(known)}", name)
     if "alpha" not in cell:
         raise bad("alpha", of, "given", "nothing", "alpha in [grid] or [fixed]")
-    if cell.get("predictor", BAYES) not in WORDS:
-        raise bad("predictor", of, f"one of {', '.join(WORDS)}", cell["predictor"])
+    if cell.get("predictor", BAYES_CURVE) not in CURVE_NAMES:
+        raise bad("predictor", of, f"one of {', '.join(CURVE_NAMES)}", cell["predictor"])
 
 
-def _chosen(
+def _task_and_predictor(
     function: Callable[..., Any], task: str, predictor: str, given: Mapping[str, Any]
 ) -> Pair:
     """The words and arguments that were given;
@@ -235,7 +238,7 @@ def _chosen(
     if "task_seed" in values:
         values["seed"] = values.pop("task_seed")
     chosen = pair(task, predictor, values, of)
-    for name in NEEDED[function.__name__]:
+    for name in NEEDED_ARGUMENTS[function.__name__]:
         if name not in values and (
             name in chosen.task_values or name in chosen.predictor_values
         ):

@@ -51,12 +51,12 @@ __all__ = ["Study", "load_study"]
 
 # cells that are each checked before anything runs, in a second or two; of larger products the
 # values are, one axis at a time
-CHECKED = 20_000
+CHECKED_CELLS = 20_000
 # bytes of a study file: a list of 10^6 numbers, written out, has some 10 MB
-LARGEST = 2**24
+FILE_BYTES = 2**24
 # values of one axis: a million cells are a day's work at 0.1 s each
-MOST = 10**7
-KEYS = {"title", "function", "seed", "grid", "fixed", "figure"}
+MOST_AXIS_VALUES = 10**7
+STUDY_KEYS = {"title", "function", "seed", "grid", "fixed", "figure"}
 RANGE_KEYS = {"from", "to", "count", "scale", "whole"}
 
 
@@ -119,7 +119,7 @@ class Study:
         named = modules_of(
             *(
                 cell.get(name, "")
-                for cell in _star(self.cells)
+                for cell in _one_axis_cells(self.cells)
                 for name in ("task", "predictor")
             )
         )
@@ -135,8 +135,8 @@ class Study:
 def load_study(path: str | os.PathLike[str]) -> Study:
     """Read and check a study file; every mistake is one sentence, before anything runs."""
     of = str(path)
-    data = _read(path)
-    _known(data, KEYS, of)
+    data = _read_toml(path)
+    _check_keys(data, STUDY_KEYS, of)
     grid, fixed, figure = (_table(data, name, of) for name in ("grid", "fixed", "figure"))
     check_figure(figure, of)
     function = _function(data.get("function"), of)
@@ -146,7 +146,7 @@ def load_study(path: str | os.PathLike[str]) -> Study:
         raise bad("[fixed]", of, "parameters that [grid] does not have", ", ".join(both))
     cells = expand(axes | {name: [value] for name, value in fixed.items()})
     check_fits(function, cells)
-    for cell in cells if len(cells) <= CHECKED else _star(cells):
+    for cell in cells if len(cells) <= CHECKED_CELLS else _one_axis_cells(cells):
         check_cell(function, cell)
     seed = data.get("seed", 0)
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
@@ -157,19 +157,19 @@ def load_study(path: str | os.PathLike[str]) -> Study:
     return Study(Path(path).stem, title, function, cells, seed, figure)
 
 
-def _read(path: str | os.PathLike[str]) -> dict[str, Any]:
+def _read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     of = f"the study file {path}"
     try:
         with open(path, "rb") as file:
-            content = file.read(LARGEST + 1)  # not to the end: /dev/zero has none
+            content = file.read(FILE_BYTES + 1)  # not to the end: /dev/zero has none
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
         words = getattr(error, "strerror", None) or error
         raise AttnscopeError(
             f"{of} must be readable, got {words}; try its full path."
         ) from None
-    if len(content) > LARGEST:
+    if len(content) > FILE_BYTES:
         raise AttnscopeError(
-            f"{of} must be a text of at most {LARGEST} bytes, got more; try ranges in [grid]."
+            f"{of} must be a text of at most {FILE_BYTES} bytes, got more; try ranges in [grid]."
         )
     try:
         return tomllib.loads(content.decode("utf-8"))
@@ -180,7 +180,7 @@ def _read(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise AttnscopeError(f"{of} must be valid TOML in UTF-8, got: {words}.") from None
 
 
-def _star(cells: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _one_axis_cells(cells: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Of a product: cells in which every value of every axis occurs once, the others at their
     first. Else all.
     """
@@ -191,7 +191,7 @@ def _star(cells: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield from (cells[0] | {name: value} for value in values)
 
 
-def _known(table: dict[str, Any], known: set[str], of: str) -> None:
+def _check_keys(table: dict[str, Any], known: set[str], of: str) -> None:
     for name in table:
         if name not in known:
             raise bad("a name", of, f"one of {', '.join(sorted(known))}", name)
@@ -224,7 +224,7 @@ def _axis(values: Any, name: str, of: str) -> list[Any]:
     """
     if not isinstance(values, dict):
         return values if isinstance(values, list) else [values]
-    _known(values, RANGE_KEYS, f"{of}, [grid] {name}")
+    _check_keys(values, RANGE_KEYS, f"{of}, [grid] {name}")
     try:
         low = float(values["from"])
         high = float(values["to"])
@@ -236,11 +236,11 @@ def _axis(values: Any, name: str, of: str) -> list[Any]:
     if (
         scale not in ("linear", "log")
         or not np.isfinite([low, high, high - low]).all()
-        or not 1 <= count <= MOST
+        or not 1 <= count <= MOST_AXIS_VALUES
         or (scale == "log" and min(low, high) <= 0)
     ):
         must = (
-            f"a range with finite ends, count from 1 to {MOST} and scale 'linear' or 'log' "
+            f"a range with finite ends, count from 1 to {MOST_AXIS_VALUES} and scale 'linear' or 'log' "
             "(ends > 0)"
         )
         raise bad(f"[grid] {name}", of, must, values)

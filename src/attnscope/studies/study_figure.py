@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["check_figure", "draw"]
 
-NEEDED = {"heat": ("x", "y", "value"), "line": ("x", "value")}
+NEEDED_FIELDS = {"heat": ("x", "y", "value"), "line": ("x", "value")}
 COLUMNS = ("x", "y", "value", "group")
 FLAGS = ("log_x", "log_y", "log_value")
-SPAN = 30  # largest over smallest from which an axis is logarithmic: a decade and a half
+LOG_AXIS_RATIO = (
+    30  # largest over smallest from which an axis is logarithmic: a decade and a half
+)
 
 
 def check_figure(figure: dict[str, Any], of: str) -> None:
@@ -34,7 +36,7 @@ def check_figure(figure: dict[str, Any], of: str) -> None:
         if name not in known:
             raise bad("a name", f"{of}, [figure]", f"one of {', '.join(sorted(known))}", name)
     kind = figure.get("kind")
-    needed = NEEDED.get(kind) if isinstance(kind, str) else None
+    needed = NEEDED_FIELDS.get(kind) if isinstance(kind, str) else None
     if needed is None or any(name not in figure for name in needed):
         must = "kind 'heat' with x, y and value, or kind 'line' with x and value"
         raise bad("[figure]", of, must, figure)
@@ -91,8 +93,8 @@ def _heat(frame: pd.DataFrame, figure: dict[str, Any]) -> Panel:
         x,
         y,
         (heat,),
-        log_x=_spans(xs, figure, "log_x"),
-        log_y=_spans(ys, figure, "log_y"),
+        log_x=_is_log_axis(xs, figure, "log_x"),
+        log_y=_is_log_axis(ys, figure, "log_y"),
     )
 
 
@@ -118,11 +120,13 @@ def _lines(frame: pd.DataFrame, figure: dict[str, Any]) -> Panel:
         x,
         value,
         tuple(marks),
-        log_x=_spans(xs, figure, "log_x"),
+        log_x=_is_log_axis(xs, figure, "log_x"),
         log_y=bool(figure.get("log_value")),
     )
 
 
-def _spans(values: np.ndarray, figure: dict[str, Any], name: str) -> bool:
+def _is_log_axis(values: np.ndarray, figure: dict[str, Any], name: str) -> bool:
     """Whether an axis is logarithmic."""
-    return bool(figure.get(name, values.min() > 0 and values.max() > SPAN * values.min()))
+    return bool(
+        figure.get(name, values.min() > 0 and values.max() > LOG_AXIS_RATIO * values.min())
+    )

@@ -1,9 +1,9 @@
 """Who computes which cell, when several sweeps work on one store.
 
 A sweep that is about to compute a cell claims it: `.KEY.claim` in the store, made with O_EXCL, so
-that of two sweeps one gets it. The holder renews its claims every `BEAT` seconds and removes them
+that of two sweeps one gets it. The holder renews its claims every `RENEWAL_SECONDS` seconds and removes them
 when the cell is stored or failed. A claim belongs to a sweep that was killed, and may be taken, if
-it names a process of this machine that is no more, or if nobody has renewed it for `STALE` seconds.
+it names a process of this machine that is no more, or if nobody has renewed it for `STALE_LOCK_SECONDS` seconds.
 A claim is a courtesy, not a lock: where two sweeps hold the
 same one after all (clocks of two machines that differ by minutes), both compute the cell and write
 the same content.
@@ -19,16 +19,18 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["ENDING", "STALE", "Claims"]
+__all__ = ["LOCK_ENDING", "STALE_LOCK_SECONDS", "CellLocks"]
 
-ENDING = ".claim"
-BEAT = 10.0  # seconds: far less than STALE, and no burden on a network disk
+LOCK_ENDING = ".claim"
+RENEWAL_SECONDS = (
+    10.0  # seconds: far less than STALE_LOCK_SECONDS, and no burden on a network disk
+)
 # seconds: six renewals may be missed, by a process that is held up or a disk that is slow
-STALE = 60.0
-UNSIGNED = 1.0  # seconds: signing takes microseconds
+STALE_LOCK_SECONDS = 60.0
+UNSIGNED_SECONDS = 1.0  # seconds: signing takes microseconds
 
 
-class Claims:
+class CellLocks:
     """The cells that this process is computing; a context that lets go of all of them."""
 
     def __init__(self, folder: Path) -> None:
@@ -36,7 +38,7 @@ class Claims:
         self.held: set[str] = set()
         self.ended = threading.Event()
 
-    def __enter__(self) -> Claims:
+    def __enter__(self) -> CellLocks:
         threading.Thread(target=self._renew, daemon=True).start()
         return self
 
@@ -73,7 +75,9 @@ class Claims:
             signature = path.read_text()
             age = time.time() - path.stat().st_mtime
             # unsigned: its maker was killed between two system calls, or is about to sign
-            return _is_gone(signature) or age > (STALE if signature else UNSIGNED)
+            return _is_gone(signature) or age > (
+                STALE_LOCK_SECONDS if signature else UNSIGNED_SECONDS
+            )
         except OSError:
             return True
 
@@ -83,7 +87,7 @@ class Claims:
             self._path(key).unlink()
 
     def _renew(self) -> None:
-        while not self.ended.wait(BEAT):
+        while not self.ended.wait(RENEWAL_SECONDS):
             for key in list(self.held):
                 self._touch(key)
 
@@ -92,7 +96,7 @@ class Claims:
             os.utime(self._path(key))
 
     def _path(self, key: str) -> Path:
-        return self.folder / f".{key}{ENDING}"
+        return self.folder / f".{key}{LOCK_ENDING}"
 
 
 def _signature() -> str:

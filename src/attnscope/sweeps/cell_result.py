@@ -13,13 +13,13 @@ from typing import Any
 
 from attnscope.errors import AttnscopeError
 
-__all__ = ["Outcome", "Outcomes", "Task", "run_one"]
+__all__ = ["CellResult", "Outcomes", "Task", "run_cell"]
 
 Task = tuple[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CellResult:
     """What one call gave: a value, or an error in one line with its traceback.
     `error` is "" on success.
     """
@@ -30,10 +30,10 @@ class Outcome:
     traceback: str = ""
 
 
-Outcomes = Generator[tuple[str, Outcome], None, None]
+Outcomes = Generator[tuple[str, CellResult], None, None]
 
 
-def run_one(function: Callable[..., Any], call: dict[str, Any]) -> Outcome:
+def run_cell(function: Callable[..., Any], call: dict[str, Any]) -> CellResult:
     """Call the function once and account for whatever it does,
     except a request to stop (Ctrl-C).
     """
@@ -41,10 +41,10 @@ def run_one(function: Callable[..., Any], call: dict[str, Any]) -> Outcome:
     try:
         value = function(**call)
     except (Exception, SystemExit) as error:
-        return Outcome(
+        return CellResult(
             None, time.perf_counter() - start, _one_line(error), traceback.format_exc()
         )
-    return Outcome(value, time.perf_counter() - start)
+    return CellResult(value, time.perf_counter() - start)
 
 
 def _one_line(error: BaseException) -> str:

@@ -20,13 +20,13 @@ from typing import Any
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.optional import needs
-from attnscope.sweeps.cell_result import Outcome, Outcomes, Task, run_one
+from attnscope.sweeps.cell_result import CellResult, Outcomes, Task, run_cell
 from attnscope.sweeps.processes import run_in_processes
 
 __all__ = ["run_on_cluster"]
 
-TIMEOUT = 10.0  # seconds to reach the scheduler: a live one answers in well under one
-_REFRESH = 5.0  # seconds between two looks at the size of the cluster
+CONNECT_SECONDS = 10.0  # seconds to reach the scheduler: a live one answers in well under one
+_SIZE_SECONDS = 5.0  # seconds between two looks at the size of the cluster
 
 
 def run_on_cluster(
@@ -35,19 +35,19 @@ def run_on_cluster(
     address: str,
     timeout: float | None = None,
 ) -> Outcomes:
-    """Yield (key, Outcome) for every task as it finishes on the cluster at `address`."""
+    """Yield (key, CellResult) for every task as it finishes on the cluster at `address`."""
     client = _connect(address)
-    one = run_one if timeout is None else partial(_run_limited, timeout)
+    one = run_cell if timeout is None else partial(_run_limited, timeout)
     suspects: list[Task] = []
     try:
-        for task, outcome in _windowed(client, one, function, tasks):
+        for task, outcome in _windowed_results(client, one, function, tasks):
             if outcome is None:
                 suspects.append(task)
             else:
                 yield task[0], outcome
         for suspect in suspects:
-            for task, outcome in _windowed(client, one, function, iter([suspect])):
-                yield task[0], outcome or _poison()
+            for task, outcome in _windowed_results(client, one, function, iter([suspect])):
+                yield task[0], outcome or _killed_workers_result()
     finally:
         client.close(timeout=2)  # drops what is still running there
 
@@ -57,8 +57,8 @@ def _connect(address: str) -> Any:
     from distributed import Client
 
     try:
-        _knock(address)
-        return Client(address, timeout=TIMEOUT, set_as_default=False)
+        _check_reachable(address)
+        return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         got = f"{address} ({type(error).__name__})"
         raise bad(
@@ -70,8 +70,8 @@ def _connect(address: str) -> Any:
         ) from None
 
 
-def _knock(address: str) -> None:
-    """Raise OSError or ValueError unless a Dask server answers at the address within TIMEOUT.
+def _check_reachable(address: str) -> None:
+    """Raise OSError or ValueError unless a Dask server answers at the address within CONNECT_SECONDS.
 
     The client alone would not do: it waits for ever for a peer that accepts but does not answer,
     and one that failed to connect can, when it is garbage collected, lock up the next (both seen
@@ -83,19 +83,21 @@ def _knock(address: str) -> None:
 
     async def greet() -> None:
         comm = await connect(
-            address, timeout=TIMEOUT, **Security().get_connection_args("client")
+            address, timeout=CONNECT_SECONDS, **Security().get_connection_args("client")
         )
         comm.abort()
 
     # a thread of its own: the caller's may run a loop already (notebooks)
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(lambda: asyncio.run(asyncio.wait_for(greet(), TIMEOUT))).result()
+        thread.submit(
+            lambda: asyncio.run(asyncio.wait_for(greet(), CONNECT_SECONDS))
+        ).result()
 
 
 def _run_limited(
     timeout: float, function: Callable[..., Any], call: dict[str, Any]
-) -> Outcome:
-    """`run_one` in a process of its own, which is ended when the time is over: a thread of a Dask
+) -> CellResult:
+    """`run_cell` in a process of its own, which is ended when the time is over: a thread of a Dask
     worker cannot be. It costs the start of a process, a second or so, for each cell.
     """
     cells = run_in_processes(function, iter([("cell", call)]), 1, timeout)
@@ -117,13 +119,13 @@ def _may_have_children() -> Iterator[None]:
         config["daemon"] = before
 
 
-def _windowed(
+def _windowed_results(
     client: Any,
-    one: Callable[..., Outcome],
+    one: Callable[..., CellResult],
     function: Callable[..., Any],
     tasks: Iterator[Task],
-) -> Iterator[tuple[Task, Outcome | None]]:
-    """Keep the window full of calls of `one`; yield each task with its Outcome,
+) -> Iterator[tuple[Task, CellResult | None]]:
+    """Keep the window full of calls of `one`; yield each task with its CellResult,
     or None if it saw too many workers die.
     """
     from distributed import as_completed
@@ -147,7 +149,7 @@ def _windowed(
         future = next(finished)
         task = held.pop(future)
         fill()  # first, so that the cluster computes while the caller stores this outcome
-        yield task, _outcome(future)
+        yield task, _future_result(future)
 
 
 class _Size:
@@ -155,24 +157,24 @@ class _Size:
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self.seen = -_REFRESH
+        self.seen = -_SIZE_SECONDS
         self.threads = 1
 
     def window(self) -> int:
-        if time.monotonic() - self.seen > _REFRESH:
+        if time.monotonic() - self.seen > _SIZE_SECONDS:
             self.threads = max(1, sum(self.client.nthreads().values()))
             self.seen = time.monotonic()
         return 2 * self.threads
 
 
-def _outcome(future: Any) -> Outcome | None:
+def _future_result(future: Any) -> CellResult | None:
     from distributed import KilledWorker
 
     try:
         outcome = future.result()
     except KilledWorker:
         return None
-    except Exception as error:  # not the function's: run_one catches those
+    except Exception as error:  # not the function's: run_cell catches those
         if future.cancelled():
             raise AttnscopeError(
                 "the scheduler of sweep is gone; what was stored is kept: run the same sweep again "
@@ -182,10 +184,10 @@ def _outcome(future: Any) -> Outcome | None:
             f"a worker of the cluster cannot run the function ({type(error).__name__}: {error}); "
             "try installing attnscope and the function's module where the workers run."
         ) from None
-    assert isinstance(outcome, Outcome)
+    assert isinstance(outcome, CellResult)
     return outcome
 
 
-def _poison() -> Outcome:
+def _killed_workers_result() -> CellResult:
     error = "the cell ended its Dask workers, also when tried alone"
-    return Outcome(error=error, traceback=f"{error}; no Python traceback survives this.\n")
+    return CellResult(error=error, traceback=f"{error}; no Python traceback survives this.\n")

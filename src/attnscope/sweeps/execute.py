@@ -1,7 +1,7 @@
 """Run many calls of one function, in this process, in worker processes, or on a Dask cluster.
 
 `execute(function, tasks, ...)` takes tasks (key, keyword arguments) lazily and yields (key,
-Outcome) as they finish, in any order. An exception of the function is an Outcome with its
+CellResult) as they finish, in any order. An exception of the function is an CellResult with its
 traceback, not an exception of `execute`. Nothing here knows about grids or stores, so any work that
 is "one function, many keyword arguments" can use it.
 """
@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.sweeps.cell_result import Outcome, Outcomes, Task, run_one
+from attnscope.sweeps.cell_result import CellResult, Outcomes, Task, run_cell
 
-__all__ = ["Outcome", "Where", "check_where", "execute", "run_one"]
+__all__ = ["CellResult", "Where", "check_where", "execute", "run_cell"]
 
 
 class Where(NamedTuple):
@@ -30,15 +30,15 @@ class Where(NamedTuple):
     timeout: float | None = None
 
 
-HERE = Where()
+THIS_PROCESS = Where()
 
 
 def execute(
     function: Callable[..., Any],
     tasks: Iterator[Task],
-    where: Where = HERE,
+    where: Where = THIS_PROCESS,
 ) -> Outcomes:
-    """Yield (key, Outcome) for every task, unordered.
+    """Yield (key, CellResult) for every task, unordered.
     Closing the generator stops early and ends workers.
     """
     check_where(function, where)
@@ -51,7 +51,7 @@ def execute(
         from attnscope.sweeps.processes import run_in_processes
 
         return run_in_processes(function, tasks, workers, timeout)
-    return ((key, run_one(function, call)) for key, call in tasks)
+    return ((key, run_cell(function, call)) for key, call in tasks)
 
 
 def check_where(function: Callable[..., Any], where: Where) -> None:
@@ -81,7 +81,7 @@ def check_where(function: Callable[..., Any], where: Where) -> None:
         )
     if timeout is not None:
         _check_timeout(timeout, here=workers is None and scheduler is None)
-    if (workers is not None or scheduler is not None) and not _importable(function):
+    if (workers is not None or scheduler is not None) and not _is_importable(function):
         raise bad(
             "function",
             "sweep with workers or scheduler",
@@ -100,10 +100,10 @@ def _check_timeout(timeout: Any, here: bool) -> None:
         raise bad("timeout", "sweep", must, f"{timeout:g} in this process", "workers=1")
 
 
-def _importable(function: Any) -> bool:
+def _is_importable(function: Any) -> bool:
     if isinstance(function, partial):
         return all(
-            _importable(part) for part in (function.func, *filter(callable, function.args))
+            _is_importable(part) for part in (function.func, *filter(callable, function.args))
         )
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     file = getattr(module, "__file__", None)

@@ -21,7 +21,7 @@ from attnscope.sweeps.text import canonical
 
 __all__ = ["Product", "accepts_seed", "check_fits", "expand"]
 
-MOST = (
+MOST_CELLS = (
     10**12
 )  # cells of a product: no sweep computes more, and a length of Python is below 2^63
 
@@ -84,8 +84,8 @@ def expand(grid: Grid) -> Sequence[dict[str, Any]]:
         cells = grid
     elif isinstance(grid, Mapping):
         cells = Product({name: _values(name, grid[name]) for name in grid})
-        if cells.size() > MOST:
-            must = f"a product of at most {MOST:g} cells"
+        if cells.size() > MOST_CELLS:
+            must = f"a product of at most {MOST_CELLS:g} cells"
             raise bad("grid", "sweep", must, f"{cells.size():g}", "fewer values on an axis")
     elif isinstance(grid, list | tuple):
         cells = [_cell(one) for one in grid]

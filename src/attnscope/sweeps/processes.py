@@ -1,7 +1,7 @@
 """A light pool of worker processes in which a killed worker costs one retry of one cell.
 
 Each worker has its own pipe and answers in order, so a death is known at once and names its cell. A
-cell that loses its worker `ATTEMPTS` times fails alone, with a record; one that takes longer than
+cell that loses its worker `CELL_ATTEMPTS` times fails alone, with a record; one that takes longer than
 the time limit is ended with its worker, and fails at once. Workers are spawned, not
 forked (a fork of a process with JAX or BLAS threads can hang), with one numerical thread each, and
 end by themselves when the parent is gone.
@@ -25,23 +25,23 @@ from types import ModuleType
 from typing import Any
 
 from attnscope.errors import AttnscopeError
-from attnscope.sweeps.cell_result import Outcome, Outcomes, Task, run_one
+from attnscope.sweeps.cell_result import CellResult, Outcomes, Task, run_cell
 
 __all__ = ["run_in_processes"]
 
 # one try and two retries: the first death may be an accident (memory of a neighbour, an operator)
-ATTEMPTS = 3
+CELL_ATTEMPTS = 3
 # A worker whose last cell was shorter than this (seconds) gets its next one in advance, so that it
 # need not wait for the parent to wake up (4 ms on a busy machine, measured). Long cells do not
 # queue so.
-_SHORT = 0.1
+_SHORT_CELL_SECONDS = 0.1
 # bytes: what is sent in advance must fit a pipe's buffer, or both ends could wait for each other
-_SMALL = 16_384
-_PATIENCE = 5.0  # seconds an idle worker gets to leave in good order before it is killed
+_SMALL_CALL_BYTES = 16_384
+_LEAVE_SECONDS = 5.0  # seconds an idle worker gets to leave in good order before it is killed
 
 # One thread per worker: N workers with N threads each would be slower, and sums could depend on the
 # machine.
-_SINGLE = (
+_THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -51,7 +51,7 @@ _SINGLE = (
     "NUMBA_NUM_THREADS",
     "NPROC",
 )
-_XLA = "--xla_cpu_multi_thread_eigen=false"
+_XLA_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 
 
 def run_in_processes(
@@ -60,7 +60,7 @@ def run_in_processes(
     workers: int,
     timeout: float | None = None,
 ) -> Outcomes:
-    """Yield (key, Outcome) for every task as it finishes, with up to `workers` processes."""
+    """Yield (key, CellResult) for every task as it finishes, with up to `workers` processes."""
     pool = _Pool(function, tasks, timeout)
     try:
         while len(pool.team) < workers and pool.has_more():
@@ -69,7 +69,7 @@ def run_in_processes(
             for worker in wait([worker.pipe for worker in pool.team], pool.patience()):
                 yield from pool.hear(worker)  # type: ignore[arg-type]
             yield from pool.end_overdue()
-        pool.dismiss(_PATIENCE)
+        pool.dismiss(_LEAVE_SECONDS)
     finally:
         pool.dismiss(0.0)
 
@@ -125,7 +125,7 @@ class _Pool:
     def hire(self) -> None:
         self.team.append(_Worker(self.payload))
 
-    def hear(self, pipe: Connection) -> Iterator[tuple[str, Outcome]]:
+    def hear(self, pipe: Connection) -> Iterator[tuple[str, CellResult]]:
         """Take one message, or the news of a death, from the worker behind this pipe."""
         worker = next(worker for worker in self.team if worker.pipe is pipe)
         try:
@@ -148,7 +148,7 @@ class _Pool:
                 f"the workers of sweep cannot load the function: {complaint}."
             )
         worker.ready, self.stillborn = True, 0
-        self.occupy(worker, last=_SHORT)
+        self.occupy(worker, last=_SHORT_CELL_SECONDS)
 
     def occupy(self, worker: _Worker, last: float) -> None:
         """Give the worker, whose last cell took `last` seconds, its next task or two,
@@ -157,7 +157,7 @@ class _Pool:
         if not worker.tasks and self.has_more():
             worker.give(self.again.popleft())
         if (
-            last < _SHORT
+            last < _SHORT_CELL_SECONDS
             and len(worker.tasks) == 1
             and self.has_more()
             and self.next_is_small()
@@ -169,10 +169,10 @@ class _Pool:
             self.leaving.append(worker)
 
     def next_is_small(self) -> bool:
-        return len(pickle.dumps(self.again[0][1])) < _SMALL
+        return len(pickle.dumps(self.again[0][1])) < _SMALL_CALL_BYTES
 
-    def bury(self, worker: _Worker) -> Iterator[tuple[str, Outcome]]:
-        worker.process.join(_PATIENCE)
+    def bury(self, worker: _Worker) -> Iterator[tuple[str, CellResult]]:
+        worker.process.join(_LEAVE_SECONDS)
         cause = _cause(worker.process.exitcode)
         self.team.remove(worker)
         worker.pipe.close()
@@ -191,7 +191,7 @@ class _Pool:
             return None
         return max(0.0, min(begun) + self.timeout - time.monotonic())
 
-    def end_overdue(self) -> Iterator[tuple[str, Outcome]]:
+    def end_overdue(self) -> Iterator[tuple[str, CellResult]]:
         """End the workers whose cell has taken too long; the cell fails, what waited goes on."""
         if self.timeout is None:
             return
@@ -208,25 +208,25 @@ class _Pool:
             if self.has_more():
                 self.hire()
             error = f"the cell took longer than its {self.timeout:g} s"
-            yield key, Outcome(None, self.timeout, error, f"{error}; it was ended.\n")
+            yield key, CellResult(None, self.timeout, error, f"{error}; it was ended.\n")
 
     def count_stillborn(self, cause: str) -> None:
         self.stillborn += 1
-        if self.stillborn >= ATTEMPTS:
+        if self.stillborn >= CELL_ATTEMPTS:
             raise AttnscopeError(
                 f"the workers of sweep end before they start ({cause}); "
                 'try the call under `if __name__ == "__main__":`, or workers=None.'
             )
 
-    def retry(self, task: Task, cause: str) -> Iterator[tuple[str, Outcome]]:
+    def retry(self, task: Task, cause: str) -> Iterator[tuple[str, CellResult]]:
         deaths = self.deaths[task[0]] = self.deaths.get(task[0], 0) + 1
-        if deaths < ATTEMPTS:
+        if deaths < CELL_ATTEMPTS:
             self.again.append(task)
         else:
             error = f"the cell ended its worker process {deaths} times ({cause})"
             yield (
                 task[0],
-                Outcome(
+                CellResult(
                     error=error, traceback=f"{error}; no Python traceback survives this.\n"
                 ),
             )
@@ -294,12 +294,12 @@ def _single_threaded() -> Iterator[None]:
     numerical libraries read it once.
     """
     before = dict(os.environ)
-    os.environ.update(dict.fromkeys(_SINGLE, "1"))
-    os.environ["XLA_FLAGS"] = f"{before.get('XLA_FLAGS', '')} {_XLA}".strip()
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    os.environ["XLA_FLAGS"] = f"{before.get('XLA_FLAGS', '')} {_XLA_ONE_THREAD}".strip()
     try:
         yield
     finally:
-        for name in (*_SINGLE, "XLA_FLAGS"):
+        for name in (*_THREAD_VARIABLES, "XLA_FLAGS"):
             if name in before:
                 os.environ[name] = before[name]
             else:
@@ -322,15 +322,17 @@ def _serve(pipe: Connection, payload: bytes) -> None:
     pipe.send("")
     with suppress(EOFError, OSError):
         while True:
-            _answer(pipe, run_one(function, pipe.recv()))
+            _answer(pipe, run_cell(function, pipe.recv()))
 
 
-def _answer(pipe: Connection, outcome: Outcome) -> None:
+def _answer(pipe: Connection, outcome: CellResult) -> None:
     try:
         content = pickle.dumps(outcome)
     except Exception as error:
         text = f"the result cannot be sent to the parent process ({type(error).__name__}: {error})"
-        content = pickle.dumps(Outcome(None, outcome.seconds, text, traceback.format_exc()))
+        content = pickle.dumps(
+            CellResult(None, outcome.seconds, text, traceback.format_exc())
+        )
     pipe.send_bytes(content)
 
 

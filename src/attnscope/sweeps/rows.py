@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 # functions whose code was found to be that of a key
 _verified: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-NAMED = 3  # differing parts named in the refusal: enough to know which file
+NAMED_DIFFERENCES = 3  # differing parts named in the refusal: enough to know which file
 
 
 def checked_call(
@@ -46,9 +46,11 @@ def _verify(function: Any, code: Fingerprint) -> None:
     """Refuse to compute with other code than the key names;
     looked at once, before the first call.
     """
-    others = code.differences(fingerprint(function), ignore_script=not _imported(function))
+    others = code.differences(fingerprint(function), ignore_script=not _is_imported(function))
     if others:
-        names = ", ".join(others[:NAMED]) + (", ..." if len(others) > NAMED else "")
+        names = ", ".join(others[:NAMED_DIFFERENCES]) + (
+            ", ..." if len(others) > NAMED_DIFFERENCES else ""
+        )
         raise AttnscopeError(
             f"the worker must have loaded the same code of {name_of(function)} as the sweep, got "
             "other code or values of "
@@ -57,7 +59,7 @@ def _verify(function: Any, code: Fingerprint) -> None:
         )
 
 
-def _imported(function: Any) -> bool:
+def _is_imported(function: Any) -> bool:
     """Whether this process imported the function.
     Dask sends what a script defines by value instead: it is the key's.
     """

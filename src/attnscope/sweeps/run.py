@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from attnscope.errors import AttnscopeError, bad
 from attnscope.progress import Bar
 from attnscope.progress import progress as progress_bar
-from attnscope.sweeps.progress_lines import Failure, Plan, Report, Status
-from attnscope.sweeps.cell_locks import Claims
-from attnscope.sweeps.execute import Outcome, Task, Where, check_where, execute
+from attnscope.sweeps.cell_locks import CellLocks
+from attnscope.sweeps.execute import CellResult, Task, Where, check_where, execute
 from attnscope.sweeps.grid import Grid, Product, accepts_seed, check_fits, expand
 from attnscope.sweeps.key import Cell, make_cell, name_of, product_keys, unbound
 from attnscope.sweeps.loaded import Fingerprint, fingerprint
+from attnscope.sweeps.progress_lines import Failure, Plan, Report, Status
 from attnscope.sweeps.rows import Row, checked_call, count_undefined, to_frame
 from attnscope.sweeps.store import Store
 
@@ -43,8 +43,8 @@ __all__ = [
 
 Folder = str | os.PathLike[str]
 
-SHOWN = 2**14  # keys between two looks at the bar: some 20 ms
-LOOK = 0.25  # seconds between two looks at what another sweep is computing
+KEYS_PER_UPDATE = 2**14  # keys between two looks at the bar: some 20 ms
+POLL_SECONDS = 0.25  # seconds between two looks at what another sweep is computing
 
 
 def sweep(
@@ -149,11 +149,11 @@ def plan_cells(
     have been reloaded.
     """
     parameters = expand(grid)
-    naming = _naming(function, parameters, seed, version, code)
+    naming = _key_parts(function, parameters, seed, version, code)
     return [make_cell(function, one, *naming) for one in parameters]
 
 
-def _naming(
+def _key_parts(
     function: Callable[..., Any],
     parameters: Sequence[dict[str, Any]],
     seed: int,
@@ -201,7 +201,7 @@ class _Work:
         missing = [key for key in self.unique if key not in self.rows]
         function = partial(checked_call, self.function, self.code)
         # without a cell to compute no worker is started, no cluster reached
-        with Claims(self.place.folder) as claims:
+        with CellLocks(self.place.folder) as claims:
             while missing:
                 others: list[str] = []
                 tasks = self.tasks(missing, others, claims, bar)
@@ -213,10 +213,10 @@ class _Work:
                 # only now, with nothing of ours under way that others might wait for
                 missing = others
                 while missing and not any(self.settled(key, claims) for key in missing):
-                    time.sleep(LOOK)
+                    time.sleep(POLL_SECONDS)
 
     def tasks(
-        self, missing: list[str], others: list[str], claims: Claims, bar: Bar
+        self, missing: list[str], others: list[str], claims: CellLocks, bar: Bar
     ) -> Iterator[Task]:
         """The calls to make, asked for one by one: another sweep may have stored a cell in the
         meantime. What another sweep is computing is left in `others`.
@@ -232,11 +232,11 @@ class _Work:
             else:
                 yield key, self.unique[key].call
 
-    def settled(self, key: str, claims: Claims) -> bool:
+    def settled(self, key: str, claims: CellLocks) -> bool:
         """Whether the other sweep is done with the cell, or is no more."""
         return self.place.holds(key) or claims.is_stale(key)
 
-    def keep(self, cell: Cell, outcome: Outcome) -> None:
+    def keep(self, cell: Cell, outcome: CellResult) -> None:
         account = {
             "function": name_of(self.function),
             "call": cell.call,
@@ -252,7 +252,7 @@ class _Work:
             self.rows[cell.key] = outcome.value
             self.computed += 1
 
-    def failure(self, cell: Cell, outcome: Outcome) -> Failure:
+    def failure(self, cell: Cell, outcome: CellResult) -> Failure:
         return Failure(
             cell.parameters,
             outcome.error,
@@ -295,7 +295,7 @@ def status(
     place = Store(store)
     results = place.keys()
     accounts = place.failed_keys()
-    found = _found(function, grid, seed, version, results | accounts, progress)
+    found = _stored_results(function, grid, seed, version, results | accounts, progress)
     done = 0
     failures = []
     with progress_bar(len(found.cells), "stored cells read", disable=not progress) as bar:
@@ -333,7 +333,7 @@ def dry_run(
     function.
     """
     place = Store(store)
-    found = _found(function, grid, seed, version, place.keys(), progress)
+    found = _stored_results(function, grid, seed, version, place.keys(), progress)
     records = (place.get(key, parameters) for key, parameters in found.cells.items())
     own = [float(r["seconds"]) for r in records if r is not None]
     durations = own or place.durations(name_of(function))
@@ -343,29 +343,31 @@ def dry_run(
     return Plan(found.number, len(own), todo, seconds, len(durations))
 
 
-class _Found(NamedTuple):
+class _StoredResults(NamedTuple):
     """The number of cells of a grid, and those with a file: parameters by key."""
 
     number: int
     cells: dict[str, dict[str, Any]]
 
 
-def _found(
+def _stored_results(
     function: Callable[..., Any],
     grid: Grid,
     seed: int,
     version: str,
     stored: set[str],
     progress: bool,
-) -> _Found:
+) -> _StoredResults:
     """Which cells of the grid are among the stored keys; memory grows with these alone where the
     grid is a product, and with an empty store not even its keys are made.
     """
     parameters = expand(grid)
-    naming = _naming(function, parameters, seed, version)
+    naming = _key_parts(function, parameters, seed, version)
     if not isinstance(parameters, Product):
         keys = {make_cell(function, one, *naming).key: one for one in parameters}
-        return _Found(len(keys), {key: one for key, one in keys.items() if key in stored})
+        return _StoredResults(
+            len(keys), {key: one for key, one in keys.items() if key in stored}
+        )
     cells: dict[str, dict[str, Any]] = {}
     if stored:
         size = len(parameters)
@@ -373,6 +375,6 @@ def _found(
             for i, key in enumerate(product_keys(function, parameters.axes, *naming)):
                 if key in stored:
                     cells[key] = parameters[i]
-                if i % SHOWN == 0:
+                if i % KEYS_PER_UPDATE == 0:
                     bar.show("cells looked up", i)
-    return _Found(parameters.distinct(), cells)
+    return _StoredResults(parameters.distinct(), cells)

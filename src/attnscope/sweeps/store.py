@@ -8,10 +8,10 @@ as damaged, and computed again.
 cell succeeds.
 
 Writing: `files.whole_file` (temporary name in the same folder, fsync, os.replace, fsync of the
-folder); the two syncs only for cells worth them (`SYNC_FROM`). Guaranteed:
+folder); the two syncs only for cells worth them (`SYNC_FROM_SECONDS`). Guaranteed:
   - after SIGKILL at any instant, a file is absent or whole (os.replace is atomic), and every cell
     whose write had returned is there;
-  - after a power cut, every cell of `SYNC_FROM` seconds or more whose write had returned is there,
+  - after a power cut, every cell of `SYNC_FROM_SECONDS` seconds or more whose write had returned is there,
     if the disk honours fsync; cheaper ones of the last half minute or so may be gone or torn, which
     the checksum shows, and are computed again. No result is ever wrong;
   - two writers of one key are harmless: they write the same content, the last one stays.
@@ -38,18 +38,18 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError
 from attnscope.files import is_full, reason, whole_file, writable_folder
-from attnscope.sweeps.cell_locks import ENDING as CLAIM
+from attnscope.sweeps.cell_locks import LOCK_ENDING as CLAIM
 from attnscope.sweeps.text import canonical
 
 __all__ = ["Store"]
 
-STALE = 3600.0  # seconds; see the module docstring
+STALE_FILE_SECONDS = 3600.0  # seconds; see the module docstring
 # Seconds of computing from which a cell is synced to disk. Two syncs take 0.4 ms on an idle machine
 # with a fast disk but 10 ms on a busy one (measured): spent on cells of a millisecond they would be
 # most of it.
-SYNC_FROM = 0.1
-RESULT = ".npz"
-FAILED = ".failed.json"
+SYNC_FROM_SECONDS = 0.1
+RESULT_ENDING = ".npz"
+FAILURE_ENDING = ".failed.json"
 _DIGEST = 64  # hexadecimal characters of a sha256
 
 
@@ -65,7 +65,7 @@ class Store:
     def prepare(self) -> None:
         """Make the folder, check that it can be written, and remove stale temporaries."""
         writable_folder(self.folder, self._refusal)
-        self._clean()
+        self._remove_stale_files()
 
     def get(
         self, key: str, parameters: dict[str, Any] | None = None
@@ -94,7 +94,7 @@ class Store:
             record is None
             or not _is_record(record)
             or record["key"] != key
-            or not _is_of(record["call"], parameters or {})
+            or not _is_call_of(record["call"], parameters or {})
         ):
             self.damaged.add(key)
             return None
@@ -107,13 +107,13 @@ class Store:
 
     def keys(self) -> set[str]:
         """Of the cells that have a file of results."""
-        return self._named(RESULT)
+        return self._keys_with_ending(RESULT_ENDING)
 
     def failed_keys(self) -> set[str]:
         """Of the cells that have an account of a failure."""
-        return self._named(FAILED)
+        return self._keys_with_ending(FAILURE_ENDING)
 
-    def _named(self, ending: str) -> set[str]:
+    def _keys_with_ending(self, ending: str) -> set[str]:
         """What stands before the ending in the names of files: one look at the folder."""
         try:
             with os.scandir(self.folder) as entries:
@@ -130,16 +130,18 @@ class Store:
         returning.
         """
         self._replace(
-            self._path(key), pack({**record, "key": key}), sync=record["seconds"] >= SYNC_FROM
+            self._path(key),
+            pack({**record, "key": key}),
+            sync=record["seconds"] >= SYNC_FROM_SECONDS,
         )
         self.damaged.discard(key)
         with suppress(OSError):
-            self._failed(key).unlink()
+            self._failure_path(key).unlink()
 
     def put_failure(self, key: str, failure: dict[str, Any]) -> None:
         """Keep the account of a failed cell beside the results."""
         self._replace(
-            self._failed(key),
+            self._failure_path(key),
             json.dumps({**failure, "key": key}, indent=1).encode(),
             sync=False,
         )
@@ -147,7 +149,7 @@ class Store:
     def failure(self, key: str) -> dict[str, Any] | None:
         """The account of the last failure of a cell, if it is readable."""
         try:
-            failure = json.loads(self._failed(key).read_bytes())
+            failure = json.loads(self._failure_path(key).read_bytes())
         except (OSError, ValueError, RecursionError):
             return None
         return failure if isinstance(failure, dict) else None
@@ -165,24 +167,24 @@ class Store:
 
     def failure_file(self, key: str) -> str:
         """Where the account of a failed cell is."""
-        return str(self._failed(key))
+        return str(self._failure_path(key))
 
     def _results(self, most: int) -> Iterator[Path]:
-        names = sorted(self.folder.glob(f"*{RESULT}")) if self.folder.is_dir() else []
+        names = sorted(self.folder.glob(f"*{RESULT_ENDING}")) if self.folder.is_dir() else []
         return iter(names[:most])
 
     def _path(self, key: str) -> Path:
-        return self.folder / f"{key}{RESULT}"
+        return self.folder / f"{key}{RESULT_ENDING}"
 
-    def _failed(self, key: str) -> Path:
-        return self.folder / f"{key}{FAILED}"
+    def _failure_path(self, key: str) -> Path:
+        return self.folder / f"{key}{FAILURE_ENDING}"
 
     def _replace(self, path: Path, content: bytes, sync: bool) -> None:
         with whole_file(path, "sweep", sync=sync, refusal=self._refusal) as part:
             _write(part, content)
 
-    def _clean(self) -> None:
-        horizon = time.time() - STALE
+    def _remove_stale_files(self) -> None:
+        horizon = time.time() - STALE_FILE_SECONDS
         for ending in (".tmp", CLAIM):
             for path in self.folder.glob(f".*{ending}"):
                 with suppress(OSError):  # another sweep may be cleaning too
@@ -251,11 +253,11 @@ def _is_record(record: dict[str, Any]) -> bool:
 def _is_row(row: Any, call: dict[str, Any]) -> bool:
     """What `rows.flat_rows` lets through: scalars, and no other value of a parameter."""
     return isinstance(row, dict) and all(
-        _is_kept(value) and call.get(name, value) == value for name, value in row.items()
+        _is_storable(value) and call.get(name, value) == value for name, value in row.items()
     )
 
 
-def _is_of(call: dict[str, Any], parameters: dict[str, Any]) -> bool:
+def _is_call_of(call: dict[str, Any], parameters: dict[str, Any]) -> bool:
     """Whether the call has these parameters (and perhaps its seed)."""
     return canonical({name: call.get(name) for name in parameters}) == canonical(parameters)
 
@@ -264,7 +266,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_kept(value: Any) -> bool:
+def _is_storable(value: Any) -> bool:
     """A scalar, with None in the place of NaN."""
     plain = value is None or isinstance(value, bool | int | float | str)
     return plain and value == value

@@ -1,8 +1,8 @@
-"""Tasks: where tokens and labels come from, what the Bayes optimum is.
+"""Tasks: the law of tokens and labels, and the Bayes optimum.
 
 In reading order: `base` (the contract: projections, teachers), `sampling` (how tasks draw),
-`planted/` (a few directions decide), `exchangeable/` (a latent law of the whole context), `flat`
-(tasks from what people type). Imports `numerics`; imported by `theory`, `dynamics` and everything
+`planted/` (a few hidden directions determine the label), `exchangeable/` (a latent law of the whole context), `flat`
+(tasks from flat arguments). Imports `numerics`; imported by `theory`, `dynamics` and everything
 above, never by `predictors`.
 """
 

@@ -112,21 +112,30 @@ class Task(Protocol):
 
 
 class PlantedTask(Protocol):
-    """A task whose tokens are Gaussian around combinations of hidden directions, the teachers."""
+    """A task whose tokens are Gaussian around combinations of hidden directions, the teachers.
 
-    dim: int
-    length: int
+    Arrays that tasks make on first use are Any here: type checkers do not take a cached property for
+    an array.
+    """
+
+    @property
+    def dim(self) -> int:
+        """Dimension d of the tokens."""
+
+    @property
+    def length(self) -> int:
+        """Number L of tokens."""
 
     @property
     def noise(self) -> float:
         """Standard deviation of the label noise."""
 
     @property
-    def teachers(self) -> np.ndarray:
+    def teachers(self) -> Any:
         """(r, dim): the hidden directions; made on first use, where vectors are wanted."""
 
     @property
-    def teacher_gram(self) -> np.ndarray:
+    def teacher_gram(self) -> Any:
         """(r, r) inner products of the teachers: k_1*, v_1*, k_2*, v_2*, ...;
         one alone where the task has no value.
         """

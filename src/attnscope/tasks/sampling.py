@@ -1,5 +1,6 @@
-"""How every task of fixed dim and length draws:
-whole, or streamed in batches that do not depend on how many there are.
+"""Sampling for every task of fixed dim and length: all at once, or streamed in batches.
+
+A batch does not depend on how many batches are drawn.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Drawn = TypeVar("Drawn")  # the task's batch
 
 
 class Sampled(Generic[Drawn]):
-    """Base: a task gives dim, length and `_draw`."""
+    """Base class: a task defines dim, length and `_draw`."""
 
     dim: int
     length: int

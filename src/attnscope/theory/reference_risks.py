@@ -24,7 +24,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.html_tables import Shown, card, paragraph, table
+from attnscope.html_tables import NotebookList, card, paragraph, table
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.predictors.attention import Erf, Predictor, Softmax
 from attnscope.predictors.heads import MultiHead
@@ -74,7 +74,7 @@ class ReferenceRow(NamedTuple):
     risk: Estimate
 
 
-class RiskTable(Shown[ReferenceRow]):
+class RiskTable(NotebookList[ReferenceRow]):
     """A list of rows, a table in a notebook."""
 
     def _repr_html_(self) -> str:

@@ -17,8 +17,8 @@ them in the form the checks return, for loops that have checked them once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -62,7 +62,8 @@ __all__ = [
     "unchecked_risk",
 ]
 
-METHODS = ("auto", "exact", "monte-carlo", "quasi-monte-carlo")
+Method = Literal["auto", "exact", "monte-carlo", "quasi-monte-carlo"]
+METHODS = get_args(Method)
 
 
 class _Six(NamedTuple):
@@ -97,8 +98,8 @@ class RiskGradient(_Six):
 def risk(
     task: PlantedTask,
     predictor: Predictor,
-    overlaps: Any,
-    method: str = "auto",
+    overlaps: Overlaps | np.ndarray | Sequence[Any],
+    method: Method = "auto",
     samples: int = 100_000,
     seed: int = 0,
 ) -> Estimate:

@@ -1,4 +1,4 @@
-"""A task in a file of yours, as a word: `my_paper.py:SignLocation`.
+"""A task in a user's own file, named like `my_paper.py:SignLocation`.
 
 The file is imported under its own name, with its folder on the path, so that worker processes and
 saved runs find it again. Its class becomes a row of the catalogue: the arguments are those of its
@@ -15,6 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from attnscope.errors import bad
+from attnscope.plugins import import_named
 from attnscope.registry import (
     DIM,
     LENGTH,
@@ -28,27 +30,25 @@ from attnscope.registry import (
     add,
     remove,
 )
-from attnscope.errors import bad
-from attnscope.plugins import import_named
 
 __all__ = ["arguments_of_class", "first_line", "is_file", "task_of_file"]
 
-KNOWN = {x.name: x for x in (DIM, LENGTH, NOISE, SEED, SIGNAL, TEMPERATURE)}
+KNOWN_PARAMETERS = {x.name: x for x in (DIM, LENGTH, NOISE, SEED, SIGNAL, TEMPERATURE)}
 
 
 def is_file(word: object) -> bool:
-    """Whether a word names a file: my_paper.py, or my_paper.py:SignLocation."""
+    """Whether a task's name is a file: my_paper.py, or my_paper.py:SignLocation."""
     return str(word).rpartition(":")[0].endswith(".py") or str(word).endswith(".py")
 
 
 def task_of_file(word: object, of: str) -> str:
-    """The catalogue's word of the task in a file, whose row is added if it is new."""
+    """The registered name of the task in a file; the task is registered if it is new."""
     text = str(word)
     path, name = (text, "") if text.endswith(".py") else text.rsplit(":", 1)
-    module = _imported(Path(path), of)
+    module = _imported_module(Path(path), of)
     if name.replace("_", "-") in TASKS:
         return name
-    kind = _class(module, name, Path(path).name, of)
+    kind = _task_class(module, name, Path(path).name, of)
     spelled = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", kind.__name__).lower()
     if spelled in TASKS and TASKS[spelled].home is not kind:
         if not _same_class(TASKS[spelled].home, kind):
@@ -69,7 +69,7 @@ def _same_class(home: Any, kind: type) -> bool:
     )
 
 
-def _imported(path: Path, of: str) -> ModuleType:
+def _imported_module(path: Path, of: str) -> ModuleType:
     must = "a file that can be imported"
     if not path.is_file():
         raise bad("task", of, must, f"no file {path.name}", "its path from this folder")
@@ -86,7 +86,7 @@ def _imported(path: Path, of: str) -> ModuleType:
     return module
 
 
-def _class(module: ModuleType, name: str, file: str, of: str) -> type:
+def _task_class(module: ModuleType, name: str, file: str, of: str) -> type:
     """The class of this name, or the only planted one that the file defines."""
     found = {
         x.__name__: x
@@ -116,9 +116,11 @@ def arguments_of_class(kind: type, of: str) -> tuple[Argument, ...]:
     out = []
     for name, x in signature(kind).parameters.items():
         default = None if x.default is Parameter.empty else x.default
-        if name in KNOWN:
+        if name in KNOWN_PARAMETERS:
             out.append(
-                KNOWN[name] if default is None else replace(KNOWN[name], default=default)
+                KNOWN_PARAMETERS[name]
+                if default is None
+                else replace(KNOWN_PARAMETERS[name], default=default)
             )
         elif isinstance(default, str):
             out.append(Argument(name, name, default, options=(default,)))

@@ -250,7 +250,7 @@ def _tune_parameters(kind: str, start: np.ndarray, scores: np.ndarray) -> np.nda
 
 def _scores(it: SpikeMixture, n: int, rng: np.random.Generator) -> np.ndarray:
     """(n, H, L) scores, informative token first, drawn in the span of the spikes."""
-    axes = it._axes
+    axes = it._spike_axes
     mu = it.means @ axes.T
     x = rng.standard_normal((n, it.length, len(axes)))
     x[:, 0] += mu[rng.choice(it.spikes, size=n, p=it.prior)]

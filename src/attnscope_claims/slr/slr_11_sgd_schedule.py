@@ -31,7 +31,7 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, mean_and_error, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
-from attnscope.dynamics.train import train
+from attnscope.dynamics.train import EngineName, train
 from attnscope.predictors.attention import Erf
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
@@ -149,7 +149,7 @@ def _law(context: Context) -> Comparison:
     """The largest difference, in standard errors, between the two ways to run SGD."""
     e, few, many = EXPERIMENTS[NAME], context.pick(48, 400), 2000
 
-    def moments(engine: str, runs: int) -> tuple[np.ndarray, np.ndarray]:
+    def moments(engine: EngineName, runs: int) -> tuple[np.ndarray, np.ndarray]:
         run = train(
             e.task(),
             Erf(2.0),

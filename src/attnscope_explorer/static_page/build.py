@@ -22,18 +22,20 @@ from attnscope.errors import bad
 from attnscope.files import whole_file, writable_folder
 from attnscope.optional import needs
 from attnscope_explorer.state import State, default_state
-from attnscope_explorer.static_page.drawn import drawn
-from attnscope_explorer.static_page.examples import LISTED, examples, state_of
+from attnscope_explorer.static_page.examples import EXAMPLE_ADDRESSES, examples, state_of
 from attnscope_explorer.static_page.knob_table import knob_table
-from attnscope_explorer.static_page.tables import NODES, Axis, make_tables
+from attnscope_explorer.static_page.stored_draws import stored_draws
+from attnscope_explorer.static_page.tables import TABLE_AXES, Axis, make_tables
 from attnscope_explorer.tours.registry import all_tours
 from attnscope_explorer.tours.tour import Tour
 
-__all__ = ["LARGEST", "SITE", "Written", "write_static"]
+__all__ = ["SITE", "SITE_BYTES", "WrittenSite", "write_static"]
 
-LARGEST = 7_000_000  # bytes of the whole: what a class downloads over a slow line in a minute
-HERE = Path(__file__).parent
-SHARED = HERE.parent / "assets"
+SITE_BYTES = (
+    7_000_000  # bytes of the whole: what a class downloads over a slow line in a minute
+)
+PAGE_FOLDER = Path(__file__).parent
+SHARED_ASSETS = PAGE_FOLDER.parent / "assets"
 STYLES = ("explorer.css", "stage.css", "tours.css", "static.css")
 # in the order of loading; the last one starts the page
 SCRIPTS = (
@@ -57,21 +59,21 @@ SCRIPTS = (
     "view_example.js",
     "tour_panel.js",
 )
-START = "page.js"
-DATA = {
+START_SCRIPT = "page.js"
+DATA_NAMES = {
     "knobs": "attnscopeKnobs",
     "tables": "attnscopeTables",
     "drawn": "attnscopeDrawn",
     "tours": "attnscopeTourList",
     "has": "attnscopeHas",
 }
-OF = "attnscope explore --static"
+COMMAND = "attnscope explore --static"
 # text -> address, where docs and report lie beside the explorer
 SITE = {"Docs": "../index.html", "Report": "../report/index.html"}
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenSite:
     """Where the page is, the bytes it takes, and a sentence for each example that was left out."""
 
     page: Path
@@ -82,11 +84,11 @@ class Written:
 
 def write_static(
     folder: str | Path,
-    nodes: dict[str, tuple[Axis, ...]] = NODES,
-    listed: Mapping[str, Mapping[str, str]] = LISTED,
+    nodes: dict[str, tuple[Axis, ...]] = TABLE_AXES,
+    listed: Mapping[str, Mapping[str, str]] = EXAMPLE_ADDRESSES,
     links: Mapping[str, str] | None = None,
     tours: Sequence[Tour] | None = None,
-) -> Written:
+) -> WrittenSite:
     """Write the page into `folder`, about two minutes' work; files of the same names are replaced.
 
     Args:
@@ -95,41 +97,46 @@ def write_static(
     """
     place = Path(folder)
     shown = all_tours() if tours is None else tuple(tours)
-    states = list(_states(listed, shown))  # an address that is wrong says so before long work
-    plotly = _plotly()
+    states = list(
+        _shown_states(listed, shown)
+    )  # an address that is wrong says so before long work
+    plotly = _plotly_script()
     for sub in (place, place / "assets", place / "data"):
         writable_folder(
-            sub, lambda error: bad("DIR", OF, "a folder one can write", f"{error}")
+            sub, lambda error: bad("DIR", COMMAND, "a folder one can write", f"{error}")
         )
     tables = make_tables(nodes)
     found, left_out = examples(states)
     data: dict[str, Any] = {
         "knobs": knob_table(),
         "tables": {name: table.record() for name, table in tables.items()},
-        "drawn": drawn(state for state, _ in _states({}, shown)),
+        "drawn": stored_draws(state for state, _ in _shown_states({}, shown)),
         "tours": [tour.record() for tour in shown],
         "has": {"examples": list(found)},
     }
     texts = {
-        f"data/{name}.js": f"window.{DATA[name]} = {_json(x)};\n" for name, x in data.items()
+        f"data/{name}.js": f"window.{DATA_NAMES[name]} = {_json_text(x)};\n"
+        for name, x in data.items()
     }
     for view, records in found.items():
         texts[f"data/examples_{view}.js"] = (
-            f"(window.attnscopeExamples ||= {{}})[{view!r}] = {_json(records)};\n"
+            f"(window.attnscopeExamples ||= {{}})[{view!r}] = {_json_text(records)};\n"
         )
-    for name in (*STYLES, *SCRIPTS[1:], START):
-        own = HERE / "assets" / name
-        texts[f"assets/{name}"] = (own if own.exists() else SHARED / name).read_text("utf-8")
+    for name in (*STYLES, *SCRIPTS[1:], START_SCRIPT):
+        own = PAGE_FOLDER / "assets" / name
+        texts[f"assets/{name}"] = (own if own.exists() else SHARED_ASSETS / name).read_text(
+            "utf-8"
+        )
     texts[f"assets/{SCRIPTS[0]}"] = plotly
-    texts["index.html"] = _page(links or {})
+    texts["index.html"] = _index_html(links or {})
     for name, text in texts.items():
-        with whole_file(place / name, OF, "DIR", sync=False) as part:
+        with whole_file(place / name, COMMAND, "DIR", sync=False) as part:
             Path(part).write_text(text, encoding="utf-8")
     size = sum(len(text.encode()) for text in texts.values())
-    return Written(place / "index.html", len(texts), size, tuple(left_out))
+    return WrittenSite(place / "index.html", len(texts), size, tuple(left_out))
 
 
-def _states(
+def _shown_states(
     listed: Mapping[str, Mapping[str, str]], tours: Sequence[Tour]
 ) -> Iterator[tuple[State, str]]:
     """(state, words) of first looks, of the steps of tours and of what their questions turn, and of
@@ -149,8 +156,8 @@ def _states(
                 yield state_of(step.view, query), words
 
 
-def _plotly() -> str:
-    needs("plotly", OF)
+def _plotly_script() -> str:
+    needs("plotly", COMMAND)
     import plotly
 
     return (Path(plotly.__file__).parent / "package_data" / "plotly.min.js").read_text(
@@ -158,18 +165,18 @@ def _plotly() -> str:
     )
 
 
-def _page(links: Mapping[str, str]) -> str:
+def _index_html(links: Mapping[str, str]) -> str:
     styles = [f'<link rel="stylesheet" href="assets/{name}">' for name in STYLES]
     names = [f"assets/{name}" for name in SCRIPTS]
-    names += [f"data/{name}.js" for name in DATA]
-    names.append(f"assets/{START}")
+    names += [f"data/{name}.js" for name in DATA_NAMES]
+    names.append(f"assets/{START_SCRIPT}")
     scripts = [f'<script src="{name}"></script>' for name in names]
     ways = " · ".join(f'<a href="{address}">{text}</a>' for text, address in links.items())
-    template = Template((HERE / "index.html").read_text("utf-8"))
+    template = Template((PAGE_FOLDER / "index.html").read_text("utf-8"))
     return template.substitute(
         styles="\n".join(styles), scripts="\n".join(scripts), version=__version__, links=ways
     )
 
 
-def _json(value: Any) -> str:
+def _json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -13,18 +13,25 @@ from collections.abc import Iterable
 from typing import Any
 
 from attnscope.errors import AttnscopeError
-from attnscope_explorer.view_result import Shown
 from attnscope_explorer.state import State, from_query, to_query
+from attnscope_explorer.view_result import ViewResult
 from attnscope_explorer.views import bags, convergence, landscape, samples, training
 
-__all__ = ["EXACT", "LISTED", "QUICK", "computed_here", "examples", "state_of"]
+__all__ = [
+    "CLOSED_FORM_PREDICTORS",
+    "EXAMPLE_ADDRESSES",
+    "TEST_EXAMPLES",
+    "examples",
+    "is_computed_by_page",
+    "state_of",
+]
 
-EXACT = ("erf", "linear")  # predictors that the page computes by itself
-BAGS = 6  # bags that one can look at
-DIGITS = 6  # significant digits of what is only drawn
+CLOSED_FORM_PREDICTORS = ("erf", "linear")  # predictors that the page computes by itself
+EXAMPLE_BAGS = 6  # bags that one can look at
+EXAMPLE_DIGITS = 6  # significant digits of what is only drawn
 
 # address of a view -> what it is, in words
-LISTED: dict[str, dict[str, str]] = {
+EXAMPLE_ADDRESSES: dict[str, dict[str, str]] = {
     "landscape": {
         "predictor=softmax&temperature=2": "softmax, temperature 2",
         "predictor=sigma": "optimal sigma",
@@ -46,25 +53,25 @@ LISTED: dict[str, dict[str, str]] = {
     "bags": {
         **{
             f"bag={i}" if i > 1 else "": f"digits, bag {i}: the only 0 decides"
-            for i in range(1, BAGS + 1)
+            for i in range(1, EXAMPLE_BAGS + 1)
         },
         "loss=attention": "digits, fitted for the average",
         **{
             f"data=text&bag={i}"
             if i > 1
             else "data=text": f"sentences, bag {i}: one word decides"
-            for i in range(1, BAGS + 1)
+            for i in range(1, EXAMPLE_BAGS + 1)
         },
         "data=drawn": "drawn from the task itself",
     },
 }
 # for tests: one of each view
-QUICK: dict[str, dict[str, str]] = {
-    "samples": {"": LISTED["samples"][""]},
-    "convergence": {"": LISTED["convergence"][""]},
-    "bags": {"": LISTED["bags"][""], "bag=2": LISTED["bags"]["bag=2"]},
+TEST_EXAMPLES: dict[str, dict[str, str]] = {
+    "samples": {"": EXAMPLE_ADDRESSES["samples"][""]},
+    "convergence": {"": EXAMPLE_ADDRESSES["convergence"][""]},
+    "bags": {"": EXAMPLE_ADDRESSES["bags"][""], "bag=2": EXAMPLE_ADDRESSES["bags"]["bag=2"]},
 }
-RENDER = {
+EXAMPLE_VIEWS = {
     "landscape": landscape.landscape,
     "samples": samples.samples,
     "convergence": convergence.convergence,
@@ -81,10 +88,10 @@ def state_of(view: str, query: str) -> State:
     return state
 
 
-def computed_here(state: State) -> bool:
+def is_computed_by_page(state: State) -> bool:
     """Whether the page shows this state by itself."""
     if state.view in ("landscape", "training"):
-        exact = state.predictor in EXACT
+        exact = state.predictor in CLOSED_FORM_PREDICTORS
         return exact and (state.view == "landscape" or not state.batch)
     return state.view in ("risk", "posterior")
 
@@ -99,10 +106,10 @@ def examples(
     left_out: list[str] = []
     for state, words in states:
         query = to_query(state)
-        if computed_here(state) or query in out.get(state.view, {}):
+        if is_computed_by_page(state) or query in out.get(state.view, {}):
             continue
         try:
-            shown = RENDER[state.view](state)
+            shown = EXAMPLE_VIEWS[state.view](state)
         except AttnscopeError as error:
             left_out.append(f"/{state.view}?{query}: {error}")
             continue
@@ -110,27 +117,31 @@ def examples(
     return out, left_out
 
 
-def _record(shown: Shown) -> dict[str, Any]:
+def _record(shown: ViewResult) -> dict[str, Any]:
     record: dict[str, Any] = {
-        "figure": _short(shown.plotly),
+        "figure": _rounded_numbers(shown.plotly),
         "header": list(shown.header),
         "rows": [list(row) for row in shown.rows],
         "note": shown.note,
         "code": shown.code,
     }
     if shown.words:
-        record["sentence"] = [[word, _short(w), chosen] for word, w, chosen in shown.words]
+        record["sentence"] = [
+            [word, _rounded_numbers(w), chosen] for word, w, chosen in shown.words
+        ]
     if shown.images:
-        record["images"] = [[source, _short(w), chosen] for source, w, chosen in shown.images]
+        record["images"] = [
+            [source, _rounded_numbers(w), chosen] for source, w, chosen in shown.images
+        ]
     return record
 
 
-def _short(value: Any) -> Any:
-    """The same plain data with numbers of DIGITS digits."""
+def _rounded_numbers(value: Any) -> Any:
+    """The same plain data with numbers of EXAMPLE_DIGITS digits."""
     if isinstance(value, dict):
-        return {name: _short(x) for name, x in value.items()}
+        return {name: _rounded_numbers(x) for name, x in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_short(x) for x in value]
+        return [_rounded_numbers(x) for x in value]
     if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+        return float(f"{value:.{EXAMPLE_DIGITS}g}") if math.isfinite(value) else None
     return value

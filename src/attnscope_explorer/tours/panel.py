@@ -45,9 +45,10 @@ def panel(tour: Tour, k: int, step: Step) -> Any:
             html.Div(id="tour-formula", className="tour-formula"),
             html.Div(id="tour-question", className="tour-text tour-question"),
             html.Details(
-                [html.Summary("Answer"), *_answer(tour, k, step)], key=f"{tour.name}-{k}"
+                [html.Summary("Answer"), *_answer_parts(tour, k, step)],
+                key=f"{tour.name}-{k}",
             ),
-            _ways(tour, k),
+            _step_links(tour, k),
             _claims(step),
         ],
         id="tour",
@@ -60,7 +61,7 @@ def panel(tour: Tour, k: int, step: Step) -> Any:
     )
 
 
-def _answer(tour: Tour, k: int, step: Step) -> list[Any]:
+def _answer_parts(tour: Tour, k: int, step: Step) -> list[Any]:
     told = [html.Div(id="tour-answer", className="tour-text")]
     if step.turned:
         href = f"/tour/{tour.name}/{k}?{step.turned}"
@@ -68,7 +69,7 @@ def _answer(tour: Tour, k: int, step: Step) -> list[Any]:
     return told
 
 
-def _ways(tour: Tour, k: int) -> Any:
+def _step_links(tour: Tour, k: int) -> Any:
     """Previous, every step by its number, next."""
     last = len(tour.steps)
 

@@ -10,11 +10,18 @@ import attnscope_explorer.tours as room
 from attnscope.errors import bad
 from attnscope_explorer.tours.tour import Step, Tour
 
-__all__ = ["UNSEEN", "all_tours", "one_step", "one_tour", "short_id", "steps_of_claims"]
+__all__ = [
+    "CLAIMS_WITHOUT_STEP",
+    "all_tours",
+    "one_step",
+    "one_tour",
+    "short_id",
+    "steps_of_claims",
+]
 
-PREFIX = "tour_"
+TOUR_FILE_PREFIX = "tour_"
 # claims about single-location regression that no step shows, and why
-UNSEEN = {
+CLAIMS_WITHOUT_STEP = {
     "slr-11": "No tour shows SGD: its paths are drawn anew each time.",
     "slr-18": "No tour shows rates: they are read off distances too small for a picture.",
     "slr-19": "No tour shows other optimisers: the explorer trains on the spheres.",
@@ -30,7 +37,7 @@ def all_tours() -> tuple[Tour, ...]:
     ['swapped-runs']
     """
     names = sorted(m.name for m in pkgutil.iter_modules(room.__path__))
-    files = [f"{room.__name__}.{name}" for name in names if name.startswith(PREFIX)]
+    files = [f"{room.__name__}.{name}" for name in names if name.startswith(TOUR_FILE_PREFIX)]
     return tuple(import_module(name).TOUR for name in files)
 
 

@@ -23,10 +23,12 @@ from attnscope.formulas.typeset import plain, typeset
 
 __all__ = ["Step", "Tour"]
 
-FORMULAS = "; "  # between the formulas of a step, each of which has a line of its own
-TEXTS = ("sentence", "question", "answer")
+FORMULA_SEPARATOR = (
+    "; "  # between the formulas of a step, each of which has a line of its own
+)
+TEXT_FIELDS = ("sentence", "question", "answer")
 # a line must not end between a formula and its comma
-CLOSED = re.compile(r"<math(?:(?!</math>).)*</math>[,.;:?!)]+")
+FORMULA_AND_STOP = re.compile(r"<math(?:(?!</math>).)*</math>[,.;:?!)]+")
 
 
 @dataclass(frozen=True)
@@ -55,12 +57,12 @@ class Step:
     def html(self) -> dict[str, str]:
         """Every text as it is set; `formula` has one math element per formula."""
         set_texts = {
-            name: CLOSED.sub(
+            name: FORMULA_AND_STOP.sub(
                 r'<span class="tight">\g<0></span>', str(typeset(getattr(self, name)))
             )
-            for name in TEXTS
+            for name in TEXT_FIELDS
         }
-        parts = self.formula.split(FORMULAS)
+        parts = self.formula.split(FORMULA_SEPARATOR)
         set_texts["formula"] = "".join(f"<div>{typeset(part)}</div>" for part in parts)
         return set_texts
 

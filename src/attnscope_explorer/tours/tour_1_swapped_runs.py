@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from attnscope_explorer.tours.stated import count, of_point, shown, swapped_and_oracle_cross
+from attnscope_explorer.tours.stated_numbers import (
+    path_count,
+    point_value,
+    swapped_and_oracle_cross,
+    view_values,
+)
 from attnscope_explorer.tours.tour import Step, Tour
 
 __all__ = ["TOUR"]
 
-PLANE = "x=eta&y=theta"
-BOTH = "x=kappa&y=eta"
+SWAPPED_PLANE = "x=eta&y=theta"
+BOTH_MINIMA_PLANE = "x=kappa&y=eta"
 
 
-def _foretold() -> float:
+def _predicted_count() -> float:
     """Of the 30 paths, those whose end the first-order rule names from their start."""
     from attnscope.theory.optima.landscape import basin_prediction
     from attnscope.theory.overlaps import Overlaps
 
-    names = shown("landscape", BOTH)
+    names = view_values("landscape", BOTH_MINIMA_PLANE)
     run = names["run"]
     start = Overlaps(*run.log[:, :, 0])
     told = basin_prediction(names["task"], float(run.temperature[0]), start)
@@ -42,7 +47,7 @@ TOUR = Tour(
             question=r"The first panel shows how much of \key{k*} is in each token. Which one decided?",
             answer="Token 5: its score stands far above the others, and its value is the label.",
             claims=("slr-01",),
-            numbers={"5": lambda: shown("posterior", "dim=400")["location"] + 1},
+            numbers={"5": lambda: view_values("posterior", "dim=400")["location"] + 1},
         ),
         Step(
             title="A head has two arrows",
@@ -62,7 +67,7 @@ TOUR = Tour(
                 "that knew nothing of v* and a value that knew nothing of k*."
             ),
             claims=("slr-01", "slr-05", "slr-06", "slr-07"),
-            numbers={"30": count("start=manifold", "oracle")},
+            numbers={"30": path_count("start=manifold", "oracle")},
         ),
         Step(
             title="Now begin anywhere",
@@ -82,10 +87,10 @@ TOUR = Tour(
             ),
             claims=("slr-09",),
             numbers={
-                "14": count("", "oracle"),
-                "16": count("", "swapped"),
-                "0.1155": of_point("", "swapped", "risk"),
-                "0.1135": of_point("", "oracle", "risk"),
+                "14": path_count("", "oracle"),
+                "16": path_count("", "swapped"),
+                "0.1155": point_value("", "swapped", "risk"),
+                "0.1135": point_value("", "oracle", "risk"),
             },
         ),
         Step(
@@ -97,7 +102,7 @@ TOUR = Tour(
             ),
             formula=r"\swapped{eta = k.v*}; \swapped{theta = v.k*}",
             view="landscape",
-            query=PLANE,
+            query=SWAPPED_PLANE,
             question="Where do the orange paths end now, and where the blue ones?",
             answer=(
                 "The orange ones end at eta = 1 and theta = 0.63, or at the opposite point: the key "
@@ -106,8 +111,8 @@ TOUR = Tour(
             ),
             claims=("slr-09", "slr-12"),
             numbers={
-                "1": of_point(PLANE, "swapped", "eta"),
-                "0.63": of_point(PLANE, "swapped", "theta"),
+                "1": point_value(SWAPPED_PLANE, "swapped", "eta"),
+                "0.63": point_value(SWAPPED_PLANE, "swapped", "theta"),
             },
         ),
         Step(
@@ -119,17 +124,17 @@ TOUR = Tour(
             ),
             formula=r"T ~ (2/sqrt(pi)) lambda \swapped{theta} sqrt(d/2) Y",
             view="landscape",
-            query=f"temperature=0.05&{PLANE}",
+            query=f"temperature=0.05&{SWAPPED_PLANE}",
             question="Here theta is 1. Turn the temperature lambda to 0.1: where does the star go?",
             answer=(
                 "Down to theta = 0.63. The weights have become twice as strong, so less of the shift "
                 "has to be read."
             ),
             claims=("slr-12", "slr-13"),
-            turned=f"temperature=0.1&{PLANE}",
+            turned=f"temperature=0.1&{SWAPPED_PLANE}",
             numbers={
-                "1": of_point(f"temperature=0.05&{PLANE}", "swapped", "theta"),
-                "0.63": of_point(f"temperature=0.1&{PLANE}", "swapped", "theta"),
+                "1": point_value(f"temperature=0.05&{SWAPPED_PLANE}", "swapped", "theta"),
+                "0.63": point_value(f"temperature=0.1&{SWAPPED_PLANE}", "swapped", "theta"),
             },
         ),
         Step(
@@ -141,19 +146,27 @@ TOUR = Tour(
             ),
             formula=r"\oracle{R(kappa = nu = 1)} > \swapped{R(eta = 1, theta)}",
             view="landscape",
-            query=f"temperature=0.05&{BOTH}",
+            query=f"temperature=0.05&{BOTH_MINIMA_PLANE}",
             question="Read the risks in the legend. Which is lower? And at temperature 0.1?",
             answer=(
                 "At 0.05 the swapped one is lower, 0.0499 against 0.0793; at 0.1 the oracle is, "
                 "0.1135 against 0.1155. They change places at 0.0907."
             ),
             claims=("slr-13",),
-            turned=f"temperature=0.1&{BOTH}",
+            turned=f"temperature=0.1&{BOTH_MINIMA_PLANE}",
             numbers={
-                "0.0499": of_point(f"temperature=0.05&{BOTH}", "swapped", "risk"),
-                "0.0793": of_point(f"temperature=0.05&{BOTH}", "oracle", "risk"),
-                "0.1155": of_point(f"temperature=0.1&{BOTH}", "swapped", "risk"),
-                "0.1135": of_point(f"temperature=0.1&{BOTH}", "oracle", "risk"),
+                "0.0499": point_value(
+                    f"temperature=0.05&{BOTH_MINIMA_PLANE}", "swapped", "risk"
+                ),
+                "0.0793": point_value(
+                    f"temperature=0.05&{BOTH_MINIMA_PLANE}", "oracle", "risk"
+                ),
+                "0.1155": point_value(
+                    f"temperature=0.1&{BOTH_MINIMA_PLANE}", "swapped", "risk"
+                ),
+                "0.1135": point_value(
+                    f"temperature=0.1&{BOTH_MINIMA_PLANE}", "oracle", "risk"
+                ),
                 "0.0907": swapped_and_oracle_cross,
             },
         ),
@@ -167,7 +180,7 @@ TOUR = Tour(
             ),
             formula=r"\oracle{|c_1 kappa + c_2 nu|} > \swapped{|c_3 theta + c_4 eta|}",
             view="landscape",
-            query=BOTH,
+            query=BOTH_MINIMA_PLANE,
             question="Press Next draw (seed 1): other starts. How many swap now?",
             answer=(
                 "14, after 16 of 30 before: about half each time, like a coin that was tossed at the "
@@ -175,11 +188,11 @@ TOUR = Tour(
                 "the first draw."
             ),
             claims=("slr-09", "slr-12"),
-            turned=f"{BOTH}&seed=1",
+            turned=f"{BOTH_MINIMA_PLANE}&seed=1",
             numbers={
-                "14": count(f"{BOTH}&seed=1", "swapped"),
-                "16": count(BOTH, "swapped"),
-                "27": _foretold,
+                "14": path_count(f"{BOTH_MINIMA_PLANE}&seed=1", "swapped"),
+                "16": path_count(BOTH_MINIMA_PLANE, "swapped"),
+                "27": _predicted_count,
             },
         ),
         Step(
@@ -198,10 +211,10 @@ TOUR = Tour(
                 "knob Swap move, which exchanges key and value once if their roles look exchanged."
             ),
             claims=("slr-15",),
-            turned=BOTH,
+            turned=BOTH_MINIMA_PLANE,
             numbers={
-                "30": count("x=kappa&y=eta&start=moments", "oracle"),
-                "16": count(BOTH, "swapped"),
+                "30": path_count("x=kappa&y=eta&start=moments", "oracle"),
+                "16": path_count(BOTH_MINIMA_PLANE, "swapped"),
             },
         ),
     ),

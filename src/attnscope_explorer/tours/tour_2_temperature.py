@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from attnscope_explorer.tours.stated import (
+from attnscope_explorer.tours.stated_numbers import (
     best_risk,
     best_temperature,
-    default,
-    outcomes,
+    default_value,
+    prediction_or_label,
     risk_at,
-    said,
-    token,
-    weight,
+    run_count,
+    token_number,
+    token_weight,
 )
 from attnscope_explorer.tours.tour import Step, Tour
 
 __all__ = ["TOUR"]
 
-FIRST = "tuning=fixed&dim=400"
-LOW = "tuning=fixed&temperature=0.01&dim=400"
-COOLED = "temperature=1&decay=0.0001&steps=120000"
-HIGH = "tuning=fixed&temperature=3&dim=400"
+CHOSEN_TEMPERATURE = "tuning=fixed&dim=400"
+LOW_TEMPERATURE = "tuning=fixed&temperature=0.01&dim=400"
+COOLED_RUNS = "temperature=1&decay=0.0001&steps=120000"
+HIGH_TEMPERATURE = "tuning=fixed&temperature=3&dim=400"
 
 
-def _critical() -> float:
+def _critical_temperature() -> float:
     import attnscope as at
 
     return at.critical_temperature(at.SingleLocation(dim=400, length=10))
 
 
-def _apart() -> float:
+def _temperature_ratio() -> float:
     """How many times softmax's best temperature is that of erf."""
     return best_temperature("dim=20", "softmax")() / best_temperature("dim=20", "erf")()
 
@@ -48,14 +48,17 @@ TOUR = Tour(
             ),
             formula=r"s_l = k*.x_l; w_l = \erf{erf(lambda s_l)}",
             view="posterior",
-            query=FIRST,
+            query=CHOSEN_TEMPERATURE,
             question="Find the panel called erf. What weight has the informative token, and which is it?",
             answer=(
                 "Token 5 has the weight 0.96, close to 1, as it should. The others have small weights, "
                 "but not 0."
             ),
             claims=("slr-01", "slr-16"),
-            numbers={"5": token(FIRST), "0.96": weight(FIRST, "erf")},
+            numbers={
+                "5": token_number(CHOSEN_TEMPERATURE),
+                "0.96": token_weight(CHOSEN_TEMPERATURE, "erf"),
+            },
         ),
         Step(
             title="Too low: the head whispers",
@@ -65,14 +68,14 @@ TOUR = Tour(
             ),
             formula=r"T = sum_l \erf{w_l} (v*.x_l)",
             view="posterior",
-            query=LOW,
+            query=LOW_TEMPERATURE,
             question="In the table: which weight has the informative token, and what does erf predict?",
             answer="The weight is 0.16, so erf predicts 0.13, where the label is 0.71.",
             claims=("slr-16",),
             numbers={
-                "0.16": weight(LOW, "erf"),
-                "0.13": said(LOW, "erf"),
-                "0.71": said(LOW, "label"),
+                "0.16": token_weight(LOW_TEMPERATURE, "erf"),
+                "0.13": prediction_or_label(LOW_TEMPERATURE, "erf"),
+                "0.71": prediction_or_label(LOW_TEMPERATURE, "label"),
             },
         ),
         Step(
@@ -83,7 +86,7 @@ TOUR = Tour(
             ),
             formula=r"\erf{erf(lambda s_l)} -> +-1",
             view="posterior",
-            query=HIGH,
+            query=HIGH_TEMPERATURE,
             question="What does erf predict now? And what does softmax, which divides by the sum?",
             answer=(
                 "erf predicts 2.73 instead of 0.71: it has added the noise of the others. Softmax "
@@ -91,8 +94,8 @@ TOUR = Tour(
             ),
             claims=("slr-14",),
             numbers={
-                "2.73": said(HIGH, "erf"),
-                "0.71": said(HIGH, "softmax"),
+                "2.73": prediction_or_label(HIGH_TEMPERATURE, "erf"),
+                "0.71": prediction_or_label(HIGH_TEMPERATURE, "softmax"),
             },
         ),
         Step(
@@ -135,7 +138,7 @@ TOUR = Tour(
             claims=("slr-14",),
             numbers={
                 "3.8": best_temperature("dim=20", "softmax"),
-                "40": _apart,
+                "40": _temperature_ratio,
                 "0.047": risk_at("temperature=10&dim=20", "softmax"),
                 "8.4": risk_at("temperature=10&dim=20", "erf"),
             },
@@ -183,7 +186,7 @@ TOUR = Tour(
             ),
             claims=("slr-08", "slr-14"),
             turned="temperature=1",
-            numbers={"0.892": _critical, "0.866": lambda: 3**0.5 / 2},
+            numbers={"0.892": _critical_temperature, "0.866": lambda: 3**0.5 / 2},
         ),
         Step(
             title="Hot first, then cooler",
@@ -194,14 +197,14 @@ TOUR = Tour(
             ),
             formula=r"lambda_t = lambda/(1 + r t)",
             view="training",
-            query=COOLED,
+            query=COOLED_RUNS,
             question="How many of the 30 runs reach the oracle, and how many end swapped?",
             answer="28 reach the oracle and 2 end swapped. Cooling helps nearly always, but not always.",
             claims=("slr-10",),
             numbers={
-                "0.1": lambda: default("landscape", "temperature"),
-                "28": outcomes(COOLED, "oracle"),
-                "2": outcomes(COOLED, "swapped"),
+                "0.1": lambda: default_value("landscape", "temperature"),
+                "28": run_count(COOLED_RUNS, "oracle"),
+                "2": run_count(COOLED_RUNS, "swapped"),
             },
         ),
     ),

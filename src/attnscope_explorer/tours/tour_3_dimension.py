@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from attnscope_explorer.tours.stated import of_point, risk_at, shown, token, weight
+from attnscope_explorer.tours.stated_numbers import (
+    point_value,
+    risk_at,
+    token_number,
+    token_weight,
+    view_values,
+)
 from attnscope_explorer.tours.tour import Step, Tour
 
 __all__ = ["TOUR"]
 
-HIDDEN = "dim=8"
-CLEAR = "dim=400"
-AGAINST = "against=dim"
-LENGTHS = "against=length&dim=20"
-FIXED = "against=dim&tuning=fixed"
+SMALL_DIM = "dim=8"
+LARGE_DIM = "dim=400"
+AGAINST_DIM = "against=dim"
+AGAINST_LENGTH = "against=length&dim=20"
+FIXED_TEMPERATURE = "against=dim&tuning=fixed"
 
 
-def _signal(query: str) -> float:
-    return float(shown("posterior", query)["task"].signal)
+def _signal_length(query: str) -> float:
+    return float(view_values("posterior", query)["task"].signal)
 
 
-def _others() -> float:
+def _largest_other_score() -> float:
     """The largest score of a token that did not decide, at d = 20."""
-    names = shown("posterior", "")
+    names = view_values("posterior", "")
     return float(max(s for i, s in enumerate(names["scores"]) if i != names["location"]))
 
 
-def _one_gets_that_far() -> float:
+def _percent_above_shift() -> float:
     """Per cent of sequences in which a background token has a score above the shift, at d = 8."""
     from scipy.stats import norm
 
-    names = shown("posterior", HIDDEN)
+    names = view_values("posterior", SMALL_DIM)
     below = float(norm.cdf(names["task"].signal)) ** (names["task"].length - 1)
     return 100 * (1 - below)
 
@@ -55,9 +61,9 @@ TOUR = Tour(
             ),
             claims=("slr-16",),
             numbers={
-                "3.26": weight("", "score"),
-                "3.16": lambda: _signal(""),
-                "0.98": _others,
+                "3.26": token_weight("", "score"),
+                "3.16": lambda: _signal_length(""),
+                "0.98": _largest_other_score,
             },
         ),
         Step(
@@ -69,7 +75,7 @@ TOUR = Tour(
             ),
             formula=r"sqrt(d/2) = 2",
             view="posterior",
-            query=HIDDEN,
+            query=SMALL_DIM,
             question="Which token is most probable? Which one did decide, and how probable was it?",
             answer=(
                 "Token 1 is the most probable, but token 5 decided; it had a probability of 0.32. No "
@@ -77,12 +83,12 @@ TOUR = Tour(
             ),
             claims=("slr-16", "exch-18"),
             numbers={
-                "2": lambda: _signal(HIDDEN),
-                "19": _one_gets_that_far,
+                "2": lambda: _signal_length(SMALL_DIM),
+                "19": _percent_above_shift,
                 "100": lambda: 100.0,
-                "1": token(HIDDEN, "posterior"),
-                "5": token(HIDDEN),
-                "0.32": weight(HIDDEN, "posterior"),
+                "1": token_number(SMALL_DIM, "posterior"),
+                "5": token_number(SMALL_DIM),
+                "0.32": token_weight(SMALL_DIM, "posterior"),
             },
         ),
         Step(
@@ -93,14 +99,17 @@ TOUR = Tour(
             ),
             formula=r"p_J -> 1",
             view="posterior",
-            query=CLEAR,
+            query=LARGE_DIM,
             question="Which heads put their largest weight on the right token?",
             answer=(
                 "All of them. What still differs is how much weight they waste on the other tokens, "
                 "and that is what their risks are about."
             ),
             claims=("slr-16",),
-            numbers={"14.1": lambda: _signal(CLEAR), "1": weight(CLEAR, "posterior")},
+            numbers={
+                "14.1": lambda: _signal_length(LARGE_DIM),
+                "1": token_weight(LARGE_DIM, "posterior"),
+            },
         ),
         Step(
             title="Every head profits, not alike",
@@ -111,7 +120,7 @@ TOUR = Tour(
             ),
             formula=r"\erf{R} ~ log(d)/d",
             view="risk",
-            query=AGAINST,
+            query=AGAINST_DIM,
             question="Which curves are nearly straight, and which fall off the picture?",
             answer=(
                 "erf and linear attention fall like powers: erf from 0.45 at d = 4 to 0.00010 at "
@@ -120,10 +129,10 @@ TOUR = Tour(
             ),
             claims=("slr-04", "slr-14"),
             numbers={
-                "0.45": risk_at(AGAINST, "erf", 4),
-                "0.00010": risk_at(AGAINST, "erf", 1e6),
-                "4": lambda: shown("risk", AGAINST)["xs"][0],
-                "1,000,000": lambda: shown("risk", AGAINST)["xs"][-1],
+                "0.45": risk_at(AGAINST_DIM, "erf", 4),
+                "0.00010": risk_at(AGAINST_DIM, "erf", 1e6),
+                "4": lambda: view_values("risk", AGAINST_DIM)["xs"][0],
+                "1,000,000": lambda: view_values("risk", AGAINST_DIM)["xs"][-1],
             },
         ),
         Step(
@@ -134,15 +143,15 @@ TOUR = Tour(
             ),
             formula=r"\erf{R} -> (L - 1) E(erf(lambda s_l)^2)",
             view="risk",
-            query=FIXED,
+            query=FIXED_TEMPERATURE,
             question="At which risk does erf come to rest? Then set Temperatures to best for each.",
             answer=(
                 "At 0.112, and no dimension helps any more. With the best temperature for each d it "
                 "goes down again: the best temperature falls as d grows."
             ),
             claims=("slr-04", "slr-14"),
-            turned=AGAINST,
-            numbers={"0.112": risk_at(FIXED, "erf", 1e6)},
+            turned=AGAINST_DIM,
+            numbers={"0.112": risk_at(FIXED_TEMPERATURE, "erf", 1e6)},
         ),
         Step(
             title="What no dimension repairs",
@@ -153,7 +162,7 @@ TOUR = Tour(
             ),
             formula=r"R = gamma^2 - gamma^4/(L - 1 + gamma^2)",
             view="risk",
-            query=LENGTHS,
+            query=AGAINST_LENGTH,
             question="What does the best linear predictor risk at 2 and at 1,000 tokens? And erf?",
             answer=(
                 "0.333 and 0.500, which is the risk of predicting the mean. erf goes from 0.116 to "
@@ -161,12 +170,12 @@ TOUR = Tour(
             ),
             claims=("slr-03", "slr-17"),
             numbers={
-                "2": lambda: shown("risk", LENGTHS)["xs"][0],
-                "1,000": lambda: shown("risk", LENGTHS)["xs"][-1],
-                "0.333": risk_at(LENGTHS, "best linear predictor", 2),
-                "0.500": risk_at(LENGTHS, "best linear predictor", 1000),
-                "0.116": risk_at(LENGTHS, "erf", 2),
-                "0.498": risk_at(LENGTHS, "erf", 1000),
+                "2": lambda: view_values("risk", AGAINST_LENGTH)["xs"][0],
+                "1,000": lambda: view_values("risk", AGAINST_LENGTH)["xs"][-1],
+                "0.333": risk_at(AGAINST_LENGTH, "best linear predictor", 2),
+                "0.500": risk_at(AGAINST_LENGTH, "best linear predictor", 1000),
+                "0.116": risk_at(AGAINST_LENGTH, "erf", 2),
+                "0.498": risk_at(AGAINST_LENGTH, "erf", 1000),
             },
         ),
         Step(
@@ -187,10 +196,10 @@ TOUR = Tour(
             claims=("slr-02", "slr-13"),
             turned="dim=400",
             numbers={
-                "0.137": of_point("dim=100", "swapped", "risk"),
-                "0.165": of_point("dim=100", "oracle", "risk"),
-                "0.113": of_point("dim=400", "oracle", "risk"),
-                "0.116": of_point("dim=400", "swapped", "risk"),
+                "0.137": point_value("dim=100", "swapped", "risk"),
+                "0.165": point_value("dim=100", "oracle", "risk"),
+                "0.113": point_value("dim=400", "oracle", "risk"),
+                "0.116": point_value("dim=400", "swapped", "risk"),
             },
         ),
     ),

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from attnscope_explorer.tours.stated import (
+from attnscope_explorer.tours.stated_numbers import (
     best_risk,
     best_temperature,
+    prediction_or_label,
     risk_at,
-    said,
-    shown,
-    weight,
+    token_weight,
+    view_values,
 )
 from attnscope_explorer.tours.tour import Step, Tour
 
 __all__ = ["TOUR"]
 
-EQUAL = "dim=8&gamma2=1"
+EQUAL_VARIANCES = "dim=8&gamma2=1"
 
 
-def _bayes(query: str) -> float:
+def _bayes_risk(query: str) -> float:
     """The Bayes risk of a risk view against temperature."""
     return risk_at(query, "Bayes", 0.0)()
 
@@ -47,7 +47,7 @@ TOUR = Tour(
                 "of the noise too."
             ),
             claims=("slr-01", "slr-16"),
-            numbers={"0.999": weight("", "softmax"), "0.34": weight("", "erf")},
+            numbers={"0.999": token_weight("", "softmax"), "0.34": token_weight("", "erf")},
         ),
         Step(
             title="What that does to a prediction",
@@ -65,9 +65,9 @@ TOUR = Tour(
             ),
             claims=("slr-16",),
             numbers={
-                "-0.49": said("seed=3", "label"),
-                "-0.47": said("seed=3", "softmax"),
-                "-0.16": said("seed=3", "erf"),
+                "-0.49": prediction_or_label("seed=3", "label"),
+                "-0.47": prediction_or_label("seed=3", "softmax"),
+                "-0.16": prediction_or_label("seed=3", "erf"),
             },
         ),
         Step(
@@ -102,7 +102,7 @@ TOUR = Tour(
             answer="0.067 for erf, 4.0e-30 for softmax.",
             claims=("slr-14", "beyond-03"),
             numbers={
-                "400": lambda: shown("risk", "against=dim")["task"].dim,
+                "400": lambda: view_values("risk", "against=dim")["task"].dim,
                 "0.067": best_risk("against=dim", "erf"),
                 "4.0e-30": best_risk("against=dim", "softmax"),
             },
@@ -120,7 +120,7 @@ TOUR = Tour(
             answer="erf 0.455, close to knowing nothing, which is 0.5. Softmax 4.5e-28.",
             claims=("slr-17", "beyond-04"),
             numbers={
-                "1,000": lambda: shown("risk", "against=length")["xs"][-1],
+                "1,000": lambda: view_values("risk", "against=length")["xs"][-1],
                 "0.455": risk_at("against=length", "erf", 1000),
                 "0.5": risk_at("against=length", "null", 1000),
                 "4.5e-28": risk_at("against=length", "softmax", 1000),
@@ -144,7 +144,7 @@ TOUR = Tour(
             claims=("beyond-01", "slr-14"),
             numbers={
                 "5": best_temperature("dim=50&gamma2=1", "softmax"),
-                "0.00255": lambda: _bayes("dim=50&gamma2=1"),
+                "0.00255": lambda: _bayes_risk("dim=50&gamma2=1"),
             },
         ),
         Step(
@@ -155,14 +155,14 @@ TOUR = Tour(
             ),
             formula=r"\softmax{w_l} = \bayes{p_l}",
             view="posterior",
-            query=EQUAL,
+            query=EQUAL_VARIANCES,
             question="Compare the panels of the exact posterior and of softmax. Do you see a difference?",
             answer=(
                 "There is none: the informative token has 0.110 in both. The next tour, attention as "
                 "posterior inference, takes it from here."
             ),
             claims=("beyond-01", "exch-18"),
-            numbers={"0.110": weight(EQUAL, "softmax")},
+            numbers={"0.110": token_weight(EQUAL_VARIANCES, "softmax")},
         ),
         Step(
             title="And when it is not",
@@ -181,7 +181,7 @@ TOUR = Tour(
             claims=("slr-14", "beyond-09"),
             numbers={
                 "2.1e-5": best_risk("dim=50&gamma2=0.2", "softmax"),
-                "3.9e-12": lambda: _bayes("dim=50&gamma2=0.2"),
+                "3.9e-12": lambda: _bayes_risk("dim=50&gamma2=0.2"),
                 "0.131": best_risk("dim=50&gamma2=0.2", "erf"),
             },
         ),

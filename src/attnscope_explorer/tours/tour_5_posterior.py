@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from attnscope_explorer.tours.stated import (
+from attnscope_explorer.tours.stated_numbers import (
     best_temperature,
+    prediction_or_label,
     risk_at,
-    said,
-    shown,
-    token,
-    weight,
+    token_number,
+    token_weight,
+    view_values,
 )
 from attnscope_explorer.tours.tour import Step, Tour
 
 __all__ = ["TOUR"]
 
-FOUND = "dim=8&seed=4"
-EQUAL = "dim=8&gamma2=1&seed=2"
-SHORT = "dim=8&gamma2=0.1"
-CROWD = "length=100"
+FOUND_TOKEN = "dim=8&seed=4"
+EQUAL_VARIANCES_SEED_2 = "dim=8&gamma2=1&seed=2"
+SMALL_VARIANCE = "dim=8&gamma2=0.1"
+LONG_SEQUENCE = "length=100"
 
 
-def _temperature() -> float:
+def _softmax_temperature() -> float:
     """Of softmax where its weights are the posterior."""
-    return float(shown("posterior", EQUAL)["temperatures"]["softmax"])
+    return float(view_values("posterior", EQUAL_VARIANCES_SEED_2)["temperatures"]["softmax"])
 
 
 TOUR = Tour(
@@ -47,9 +47,9 @@ TOUR = Tour(
             ),
             claims=("exch-18",),
             numbers={
-                "1": token("dim=8", "posterior"),
-                "5": token("dim=8"),
-                "0.32": weight("dim=8", "posterior"),
+                "1": token_number("dim=8", "posterior"),
+                "5": token_number("dim=8"),
+                "0.32": token_weight("dim=8", "posterior"),
             },
         ),
         Step(
@@ -60,13 +60,13 @@ TOUR = Tour(
             ),
             formula=r"\bayes{p_J} ~ 1",
             view="posterior",
-            query=FOUND,
+            query=FOUND_TOKEN,
             question="Which token is most probable now, how probable is it, and did it decide?",
             answer="Token 8, with probability 0.93, and it did.",
             claims=("exch-03", "exch-18"),
             numbers={
-                "8": token(FOUND, "posterior"),
-                "0.93": weight(FOUND, "posterior"),
+                "8": token_number(FOUND_TOKEN, "posterior"),
+                "0.93": token_weight(FOUND_TOKEN, "posterior"),
             },
         ),
         Step(
@@ -83,9 +83,9 @@ TOUR = Tour(
             answer="It predicts -0.490, and the label is -0.491: the right token has probability 0.998.",
             claims=("exch-18", "slr-04"),
             numbers={
-                "-0.490": said("seed=3", "bayes"),
-                "-0.491": said("seed=3", "label"),
-                "0.998": weight("seed=3", "posterior"),
+                "-0.490": prediction_or_label("seed=3", "bayes"),
+                "-0.491": prediction_or_label("seed=3", "label"),
+                "0.998": token_weight("seed=3", "posterior"),
             },
         ),
         Step(
@@ -98,7 +98,7 @@ TOUR = Tour(
             ),
             formula=r"\bayes{p_l} = \softmax{exp(lambda k*.x_l)/sum_j exp(lambda k*.x_j)}; lambda = sqrt(d/2)",
             view="posterior",
-            query=EQUAL,
+            query=EQUAL_VARIANCES_SEED_2,
             question="Compare the panels of the posterior and of softmax, and their rows in the table.",
             answer=(
                 "They are the same: weight 0.224 on the deciding token and prediction 0.396 in both, at "
@@ -106,9 +106,9 @@ TOUR = Tour(
             ),
             claims=("beyond-01", "exch-18"),
             numbers={
-                "0.224": weight(EQUAL, "softmax"),
-                "0.396": said(EQUAL, "bayes"),
-                "2": _temperature,
+                "0.224": token_weight(EQUAL_VARIANCES_SEED_2, "softmax"),
+                "0.396": prediction_or_label(EQUAL_VARIANCES_SEED_2, "bayes"),
+                "2": _softmax_temperature,
             },
         ),
         Step(
@@ -123,14 +123,14 @@ TOUR = Tour(
                 r"\softmax{s_l} = sqrt(d/2) k*.x_l/gamma^2; g = 1/gamma^2 - 1"
             ),
             view="posterior",
-            query=SHORT,
+            query=SMALL_VARIANCE,
             question="How sure is the posterior of token 5, and how much weight does softmax give it?",
             answer="The posterior is sure to 0.99999, softmax gives it 0.35.",
             claims=("beyond-09",),
             numbers={
-                "5": token(SHORT),
-                "0.99999": weight(SHORT, "posterior"),
-                "0.35": weight(SHORT, "softmax"),
+                "5": token_number(SMALL_VARIANCE),
+                "0.99999": token_weight(SMALL_VARIANCE, "posterior"),
+                "0.35": token_weight(SMALL_VARIANCE, "softmax"),
             },
         ),
         Step(
@@ -142,7 +142,7 @@ TOUR = Tour(
             ),
             formula=r"\bayes{p_J} = r_J/sum_l r_l",
             view="posterior",
-            query=CROWD,
+            query=LONG_SEQUENCE,
             question="How probable is the token that decided? Turn the tokens to 10 for comparison.",
             answer=(
                 "0.990 among 100; among 10 it was 0.9999. Softmax, which sees the score alone, gives it "
@@ -151,9 +151,9 @@ TOUR = Tour(
             claims=("exch-18", "slr-17"),
             turned="length=10",
             numbers={
-                "0.990": weight(CROWD, "posterior"),
-                "0.9999": weight("", "posterior"),
-                "0.63": weight(CROWD, "softmax"),
+                "0.990": token_weight(LONG_SEQUENCE, "posterior"),
+                "0.9999": token_weight("", "posterior"),
+                "0.63": token_weight(LONG_SEQUENCE, "softmax"),
             },
         ),
         Step(
@@ -173,8 +173,8 @@ TOUR = Tour(
             ),
             claims=("beyond-01", "exch-18"),
             numbers={
-                "4": lambda: shown("risk", "against=dim&gamma2=1")["xs"][0],
-                "400": lambda: shown("risk", "against=dim&gamma2=1")["task"].dim,
+                "4": lambda: view_values("risk", "against=dim&gamma2=1")["xs"][0],
+                "400": lambda: view_values("risk", "against=dim&gamma2=1")["task"].dim,
                 "0.667": risk_at("against=dim&gamma2=1", "Bayes", 4),
                 "14.1": best_temperature("against=dim&gamma2=1", "softmax"),
             },

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from attnscope_explorer.tours.stated import (
+from attnscope_explorer.tours.stated_numbers import (
     bags_per_dimension,
-    bought,
-    held_out,
-    said,
-    shown,
-    threshold,
-    token,
+    curve_value,
+    held_out_result,
+    prediction_or_label,
+    recovery_threshold,
+    token_number,
+    view_values,
 )
 from attnscope_explorer.tours.tour import Step, Tour
 
 __all__ = ["TOUR"]
 
-HARD = "length=5&spike=1&noise=0.01"
-DRAWN = "data=drawn"
+HARD_PHASE = "length=5&spike=1&noise=0.01"
+DRAWN_BAGS = "data=drawn"
 
 
-def _truth_known() -> float:
-    return float(shown("samples", "")["population"].excess)
+def _population_risk() -> float:
+    return float(view_values("samples", "")["population"].excess)
 
 
-def _per_dimension() -> float:
+def _drawn_bags_per_dimension() -> float:
     """Bags per dimension of the drawn bags."""
-    names = shown("bags", DRAWN)
+    names = view_values("bags", DRAWN_BAGS)
     return len(names["fit_y"]) / names["task"].dim
 
 
@@ -47,7 +47,10 @@ TOUR = Tour(
             question="Which of the three tokens decided, and what is the label?",
             answer="Token 2, and the label is -1.26; with k* and v* known there is nothing to learn.",
             claims=("exch-18",),
-            numbers={"2": token("length=3"), "-1.26": said("length=3", "label")},
+            numbers={
+                "2": token_number("length=3"),
+                "-1.26": prediction_or_label("length=3", "label"),
+            },
         ),
         Step(
             title="Now nobody tells you k* and v*",
@@ -66,10 +69,10 @@ TOUR = Tour(
             ),
             claims=("samples-01", "samples-02"),
             numbers={
-                "0.47": bought("", 1),
+                "0.47": curve_value("", 1),
                 "8": bags_per_dimension(8),
-                "0.163": bought("", 8),
-                "0.145": _truth_known,
+                "0.163": curve_value("", 8),
+                "0.145": _population_risk,
             },
         ),
         Step(
@@ -90,10 +93,10 @@ TOUR = Tour(
             claims=("samples-01",),
             turned="spike=5",
             numbers={
-                "0.83": bought("spike=20", 0.25, "key_overlap"),
-                "0.22": bought("spike=20", 0.25, "value_overlap"),
-                "0.46": bought("", 0.25, "key_overlap"),
-                "0.15": bought("", 0.25, "value_overlap"),
+                "0.83": curve_value("spike=20", 0.25, "key_overlap"),
+                "0.22": curve_value("spike=20", 0.25, "value_overlap"),
+                "0.46": curve_value("", 0.25, "key_overlap"),
+                "0.15": curve_value("", 0.25, "value_overlap"),
             },
         ),
         Step(
@@ -109,7 +112,7 @@ TOUR = Tour(
             answer="0.76 with ten tokens a bag, 0.47 with three.",
             claims=("samples-01",),
             turned="length=3",
-            numbers={"0.76": bought("length=10", 1), "0.47": bought("", 1)},
+            numbers={"0.76": curve_value("length=10", 1), "0.47": curve_value("", 1)},
         ),
         Step(
             title="Without noise there is a jump",
@@ -128,8 +131,8 @@ TOUR = Tour(
             ),
             claims=("samples-03",),
             numbers={
-                "1.05": threshold("noise=0", "reachable"),
-                "0.84": bought("noise=0", 1.0511, "key_overlap"),
+                "1.05": recovery_threshold("noise=0", "reachable"),
+                "0.84": curve_value("noise=0", 1.0511, "key_overlap"),
             },
         ),
         Step(
@@ -141,13 +144,13 @@ TOUR = Tour(
             ),
             formula=r"alpha_possible < alpha < alpha_reached",
             view="samples",
-            query=HARD,
+            query=HARD_PHASE,
             question="Between which numbers of bags per dimension is it?",
             answer="From 1.42, where it becomes possible, to 1.96, where message passing gets there.",
             claims=("samples-04",),
             numbers={
-                "1.42": threshold(HARD, "possible"),
-                "1.96": threshold(HARD, "reachable"),
+                "1.42": recovery_threshold(HARD_PHASE, "possible"),
+                "1.96": recovery_threshold(HARD_PHASE, "reachable"),
             },
         ),
         Step(
@@ -165,8 +168,8 @@ TOUR = Tour(
             claims=("samples-05", "samples-06"),
             numbers={
                 "8": bags_per_dimension(8),
-                "0.48": bought("fits=linear", 8, curve=1),
-                "0.163": bought("", 8),
+                "0.48": curve_value("fits=linear", 8, curve=1),
+                "0.163": curve_value("", 8),
             },
         ),
         Step(
@@ -178,7 +181,7 @@ TOUR = Tour(
             ),
             formula=r"alpha = 300/20",
             view="bags",
-            query=DRAWN,
+            query=DRAWN_BAGS,
             question="How many bags per dimension are these, and in how many new bags does it find the token?",
             answer=(
                 "15 bags per dimension, where the curve has come down; it finds the token in 100 % of "
@@ -186,11 +189,11 @@ TOUR = Tour(
             ),
             claims=("samples-08", "slr-20"),
             numbers={
-                "300": held_out(DRAWN, "fitted"),
-                "20": lambda: shown("bags", DRAWN)["task"].dim,
-                "15": _per_dimension,
-                "100": held_out(DRAWN, "located"),
-                "98.4": held_out(DRAWN, "explained"),
+                "300": held_out_result(DRAWN_BAGS, "fitted"),
+                "20": lambda: view_values("bags", DRAWN_BAGS)["task"].dim,
+                "15": _drawn_bags_per_dimension,
+                "100": held_out_result(DRAWN_BAGS, "located"),
+                "98.4": held_out_result(DRAWN_BAGS, "explained"),
             },
         ),
     ),

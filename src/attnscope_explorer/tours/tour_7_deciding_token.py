@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from attnscope_explorer.tours.stated import held_out, in_bag, shown
+from attnscope_explorer.tours.stated_numbers import bag_value, held_out_result, view_values
 from attnscope_explorer.tours.tour import Step, Tour
 
 __all__ = ["TOUR"]
 
 
-def _tokens() -> float:
+def _pictures_per_bag() -> float:
     """Pictures in a bag."""
-    return float(len(shown("bags", "")["test_bags"][0]))
+    return float(len(view_values("bags", "")["test_bags"][0]))
 
 
 TOUR = Tour(
@@ -32,9 +32,9 @@ TOUR = Tour(
             answer="The first, and it is the 0.",
             claims=("slr-20",),
             numbers={
-                "8": _tokens,
-                "240": held_out("", "fitted"),
-                "0": in_bag("", 1, "digit"),
+                "8": _pictures_per_bag,
+                "240": held_out_result("", "fitted"),
+                "0": bag_value("", 1, "digit"),
             },
         ),
         Step(
@@ -51,9 +51,9 @@ TOUR = Tour(
             claims=("slr-16", "slr-20"),
             turned="bag=5",
             numbers={
-                "6": in_bag("", 3, "token"),
-                "7": in_bag("", 5, "token"),
-                "0": in_bag("", 5, "digit"),
+                "6": bag_value("", 3, "token"),
+                "7": bag_value("", 5, "token"),
+                "0": bag_value("", 5, "digit"),
             },
         ),
         Step(
@@ -73,9 +73,9 @@ TOUR = Tour(
             ),
             claims=("slr-16",),
             numbers={
-                "100": held_out("", "located"),
-                "98.8": held_out("", "explained"),
-                "0": in_bag("", 8, "digit"),
+                "100": held_out_result("", "located"),
+                "98.8": held_out_result("", "explained"),
+                "0": bag_value("", 8, "digit"),
             },
         ),
         Step(
@@ -94,7 +94,7 @@ TOUR = Tour(
                 "pictures tell it nothing but noise."
             ),
             claims=("slr-03",),
-            numbers={"13.7": lambda: -held_out("", "pooled")()},
+            numbers={"13.7": lambda: -held_out_result("", "pooled")()},
         ),
         Step(
             title="A sentence",
@@ -109,8 +109,8 @@ TOUR = Tour(
             answer="Word 14: awful. It has 100 % of the attention.",
             claims=("beyond-16", "beyond-17"),
             numbers={
-                "14": in_bag("data=text", 1, "token"),
-                "100": lambda: 100 * in_bag("data=text", 1, "weight")(),
+                "14": bag_value("data=text", 1, "token"),
+                "100": lambda: 100 * bag_value("data=text", 1, "weight")(),
             },
         ),
         Step(
@@ -130,7 +130,7 @@ TOUR = Tour(
             ),
             claims=("beyond-16",),
             turned="data=text&bag=6",
-            numbers={"100": held_out("data=text", "right")},
+            numbers={"100": held_out_result("data=text", "right")},
         ),
         Step(
             title="When nobody tells you",

@@ -14,24 +14,24 @@ from attnscope.figures.figure import Figure, Heat, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
 from attnscope_explorer.pixels import data_uri
 from attnscope_explorer.python_lines import HEADER, computed
-from attnscope_explorer.view_result import Shown, number
 from attnscope_explorer.state import State
-from attnscope_explorer.uploads import path_of
-from attnscope_explorer.views.bags_staged import share_of, staged_bags
+from attnscope_explorer.uploads import upload_path
+from attnscope_explorer.view_result import ViewResult, number
+from attnscope_explorer.views.bags_stage import add_bag_stage, true_class_probability
 
 __all__ = ["bags"]
 
-ROWS = 30  # bags in the map of attention: more would be thinner than a finger
+MAP_BAGS = 30  # bags in the map of attention: more would be thinner than a finger
 # colours of the tokens, of the one the model chose, and of the one that decided
-OTHER = 0
-CHOSEN = 1
-TRUE = 2
+OTHER_COLOUR = 0
+CHOSEN_COLOUR = 1
+DECIDING_COLOUR = 2
 
 
-def bags(state: State) -> Shown:
+def bags(state: State) -> ViewResult:
     """The view; looking at another bag does not fit again."""
-    path = path_of(state.upload) if state.data == "upload" else None
-    names = _fitted(lines(state, "path" if path else None), str(path))
+    path = upload_path(state.upload) if state.data == "upload" else None
+    names = _fitted_names(lines(state, "path" if path else None), str(path))
     i = min(state.bag, len(names["test_y"])) - 1
     figure = _figure(names, i)
     code = lines(state, f"bags{path.suffix}" if path else None)
@@ -42,9 +42,9 @@ def bags(state: State) -> Shown:
         "right" if names["classes"] else "explained",
         "located",
     )
-    return Shown(
+    return ViewResult(
         figure,
-        staged_bags(_plain_scales(plotly_dict(figure)), state, names, i),
+        add_bag_stage(_without_colour_bars(plotly_dict(figure)), state, names, i),
         header,
         _rows(names),
         code,
@@ -56,7 +56,7 @@ def bags(state: State) -> Shown:
 
 
 @lru_cache(maxsize=4)  # a fit takes seconds, and every look at another bag asks for it again
-def _fitted(code: str, path: str) -> dict[str, Any]:
+def _fitted_names(code: str, path: str) -> dict[str, Any]:
     return computed(code, path=path)
 
 
@@ -65,14 +65,14 @@ def lines(state: State, path: str | None) -> str:
     "path" where that is a variable.
     """
     source: Callable[..., str] = {
-        "digits": _digits,
-        "text": _text,
-        "drawn": _drawn,
-        "upload": _upload,
+        "digits": _digit_lines,
+        "text": _text_lines,
+        "drawn": _drawn_lines,
+        "upload": _upload_lines,
     }[state.data]
     return f"""{HEADER}
 {source(state, path)}
-classes = {_classes(state)}
+classes = {_classes_expression(state)}
 model = (at.SingleLocationClassifier if classes else at.SingleLocationRegressor)(loss="{state.loss}")
 model.fit(fit_bags, fit_y{", groups=zero" if state.data == "digits" else ""})
 
@@ -86,7 +86,7 @@ alone = [answer([token[None, :] for token in np.asarray(bag)]) for bag in test_b
 """
 
 
-def _classes(state: State) -> str:
+def _classes_expression(state: State) -> str:
     return {
         "digits": "False",
         "drawn": "False",
@@ -95,7 +95,7 @@ def _classes(state: State) -> str:
     }[state.data]
 
 
-def _digits(state: State, path: str | None) -> str:
+def _digit_lines(state: State, path: str | None) -> str:
     return f"""from attnscope.corpora.digits import digit_bags
 
 # 8 images a bag; the label is a random linear function of the only 0 among them
@@ -108,7 +108,7 @@ test_bags, test_y, truth = test.tokens, test.target, test.location
 """
 
 
-def _text(state: State, path: str | None) -> str:
+def _text_lines(state: State, path: str | None) -> str:
     return f"""from attnscope.corpora.sentences import draw_sentences
 from attnscope.corpora.text import text_bags
 
@@ -122,7 +122,7 @@ fit_y, test_y, truth, words = train.label, test.label, test.location, test.words
 """
 
 
-def _drawn(state: State, path: str | None) -> str:
+def _drawn_lines(state: State, path: str | None) -> str:
     return f"""task = at.SingleLocation(dim=20, length=10, signal=3.5, noise=0.1)
 train, test = task.sample(300, seed={2 * state.seed}), task.sample(100, seed={2 * state.seed + 1})
 fit_bags, fit_y = train.tokens, train.target
@@ -130,7 +130,7 @@ test_bags, test_y, truth = test.tokens, test.target, test.location
 """
 
 
-def _upload(state: State, path: str | None) -> str:
+def _upload_lines(state: State, path: str | None) -> str:
     load = "" if path == "path" else f"path = {path!r}  # your file\n"
     return f"""from itertools import pairwise
 
@@ -154,12 +154,12 @@ def _figure(names: dict[str, Any], i: int) -> Figure:
         _predictions(names, i),
         _attention_map(names),
         _one_bag(names, i),
-        _alone(names, i),
+        _single_token_panel(names, i),
     )
     return Figure("bags and the tokens that decided", panels, columns=2)
 
 
-def _plain_scales(plotly: dict[str, Any]) -> dict[str, Any]:
+def _without_colour_bars(plotly: dict[str, Any]) -> dict[str, Any]:
     """Attention from 0 to 1 needs no colour bar."""
     for trace in plotly["data"]:
         if trace["type"] == "heatmap":
@@ -172,11 +172,11 @@ def _predictions(names: dict[str, Any], i: int) -> Panel:
     p = names["prediction"]
     spread = names["spread"]
     if names["classes"]:
-        share = share_of(names)
+        share = true_class_probability(names)
         order = np.argsort(-share)
         right = (p == y)[order]
         rank = np.arange(1, len(y) + 1)
-        found = ((right, "right", TRUE), (~right, "wrong", CHOSEN))
+        found = ((right, "right", DECIDING_COLOUR), (~right, "wrong", CHOSEN_COLOUR))
         dots = tuple(
             Points(rank[ok], share[order][ok], name, color) for ok, name, color in found
         )
@@ -189,9 +189,9 @@ def _predictions(names: dict[str, Any], i: int) -> Panel:
         )
     half = (spread[:, 1] - spread[:, 0]) / 2
     ends = [float(y.min()), float(y.max())]
-    this = Points(y[[i]], p[[i]], f"bag {i + 1}", CHOSEN)
+    this = Points(y[[i]], p[[i]], f"bag {i + 1}", CHOSEN_COLOUR)
     marks = (
-        Points(y, p, "bags with 90 % intervals", OTHER, half),
+        Points(y, p, "bags with 90 % intervals", OTHER_COLOUR, half),
         this,
         Line(ends, ends, "", 6, dashed=True),
     )
@@ -199,30 +199,36 @@ def _predictions(names: dict[str, Any], i: int) -> Panel:
 
 
 def _attention_map(names: dict[str, Any]) -> Panel:
-    rows = [np.asarray(a) for a in list(names["attention"])[:ROWS]]
+    rows = [np.asarray(a) for a in list(names["attention"])[:MAP_BAGS]]
     width = max(map(len, rows))
     z = np.array([np.pad(a, (0, width - len(a)), constant_values=np.nan) for a in rows])
     bag = np.arange(1, len(rows) + 1)
     token = np.arange(1, width + 1)
     marks: list[Mark] = [Heat(token, bag, z, "attention")]
     if names["truth"] is not None:
-        marks.append(Points(names["truth"][: len(rows)] + 1, bag, "token that decided", TRUE))
+        marks.append(
+            Points(
+                names["truth"][: len(rows)] + 1, bag, "token that decided", DECIDING_COLOUR
+            )
+        )
     limits = {"x_range": (0.5, width + 0.5), "y_range": (len(rows) + 0.5, 0.5)}
     return Panel("attention, bag by bag", "token", "bag", tuple(marks), **limits)  # type: ignore[arg-type]
 
 
-def _tokens(names: dict[str, Any], i: int, values: np.ndarray) -> list[Mark]:
+def _token_stems(names: dict[str, Any], i: int, values: np.ndarray) -> list[Mark]:
     """A stem per token: the one the model chose and, where it is another,
     the one that decided stand out.
     """
     token = np.arange(len(values))
     chosen = int(names["located"][i])
-    groups = [(token == chosen, "chosen token", CHOSEN)]
+    groups = [(token == chosen, "chosen token", CHOSEN_COLOUR)]
     if names["truth"] is not None and int(names["truth"][i]) != chosen:
-        groups.append((token == int(names["truth"][i]), "token that decided", TRUE))
+        groups.append(
+            (token == int(names["truth"][i]), "token that decided", DECIDING_COLOUR)
+        )
     rest = ~np.any([mask for mask, _, _ in groups], axis=0)
     marks: list[Mark] = []
-    for mask, label, color in [(rest, "other tokens", OTHER), *groups]:
+    for mask, label, color in [(rest, "other tokens", OTHER_COLOUR), *groups]:
         x = token[mask] + 1.0
         y = values[mask]
         stem = np.column_stack([x, x, np.full(len(x), np.nan)]).ravel()
@@ -233,7 +239,7 @@ def _tokens(names: dict[str, Any], i: int, values: np.ndarray) -> list[Mark]:
 
 def _one_bag(names: dict[str, Any], i: int) -> Panel:
     weights = np.asarray(names["attention"][i])
-    marks = tuple(_tokens(names, i, weights))
+    marks = tuple(_token_stems(names, i, weights))
     across = (0.4, len(weights) + 0.6)
     return Panel(
         f"attention in bag {i + 1}",
@@ -245,7 +251,7 @@ def _one_bag(names: dict[str, Any], i: int) -> Panel:
     )
 
 
-def _alone(names: dict[str, Any], i: int) -> Panel:
+def _single_token_panel(names: dict[str, Any], i: int) -> Panel:
     answers = names["alone"][i]
     label = names["test_y"][i]
     if names["classes"]:
@@ -257,7 +263,7 @@ def _alone(names: dict[str, Any], i: int) -> Panel:
         title = "each token's own answer"
         y_label = "answer"
         line = [Line([0.4, len(answers) + 0.6], [float(label)] * 2, "label", 5, dashed=True)]
-    marks = (*line, *_tokens(names, i, np.asarray(answers)))
+    marks = (*line, *_token_stems(names, i, np.asarray(answers)))
     return Panel(title, "token", y_label, marks, x_range=(0.4, len(answers) + 0.6))
 
 
@@ -323,12 +329,12 @@ def _note(names: dict[str, Any], i: int) -> str:
     return (
         f"Bag {i + 1}: label {label}, prediction {shown}, decided by token {chosen} according to "
         "the model. "
-        f"Loss is {kind}. {_known(names)}Diagnosis, from the labels alone: "
+        f"Loss is {kind}. {_location_note(names)}Diagnosis, from the labels alone: "
         f"{' '.join(str(names['diagnosis']).split())}"
     )
 
 
-def _known(names: dict[str, Any]) -> str:
+def _location_note(names: dict[str, Any]) -> str:
     """What the diagnosis, which sees labels alone, cannot say."""
     if names["truth"] is None:
         return ""

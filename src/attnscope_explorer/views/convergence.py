@@ -11,56 +11,60 @@ import numpy as np
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
 from attnscope_explorer.python_lines import HEADER, computed
-from attnscope_explorer.view_result import Shown, number
-from attnscope_explorer.stage_data import ORACLE, WEIGHTS, given, setting, staged
+from attnscope_explorer.stage_data import ORACLE, WEIGHTS_TITLE, add_stage, given, setting
 from attnscope_explorer.state import State
+from attnscope_explorer.view_result import ViewResult, number
 
 __all__ = ["convergence"]
 
-READOUT = "No token decides: the answer is a weighted mean of values."
-BAND = 2.0  # standard errors shown as bars
-FIRST = 12  # tokens on stage: a bar of each is wide enough to be pointed at
-COLOR = {"softmax": 1, "CME": 0, "Bayes": 5, "truth": 2}
+MEAN_READOUT = "No token decides: the answer is a weighted mean of values."
+BAR_STANDARD_ERRORS = 2.0  # standard errors shown as bars
+STAGE_TOKENS = 12  # tokens on stage: a bar of each is wide enough to be pointed at
+CURVE_COLOURS = {"softmax": 1, "CME": 0, "Bayes": 5, "truth": 2}
 
 
-def convergence(state: State) -> Shown:
+def convergence(state: State) -> ViewResult:
     """The view. Keys uniform on the sphere, values a random linear function of them plus noise."""
     code = lines(state)
     names = computed(code)
     figure = _figure(state, names)
     hidden = frozenset({"bandwidth"} if state.rule == "shrinking" else ())
     header = ("L", "softmax, exact", "sampled", "CME, equivalent", "sampled", "Bayes", "±")
-    plotly = _staged(plotly_dict(figure), state, names)
-    return Shown(figure, plotly, header, _rows(names), code, _note(state, names), hidden)
+    plotly = _add_stage(plotly_dict(figure), state, names)
+    return ViewResult(figure, plotly, header, _rows(names), code, _note(state, names), hidden)
 
 
-def _staged(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict[str, Any]:
+def _add_stage(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict[str, Any]:
     """The first tokens of the growing sequence, and the weights of the operator under the mouse."""
-    found = {name: _given(names, name) for name in names["weights"]}
+    found = {name: _token_rows(names, name) for name in names["weights"]}
     for trace in plotly["data"]:
         name = trace["name"].split(",")[0]
         if name in found:
             meta = {"setting": {"given": found[name]}, "choice": name, "label": _label(name)}
             trace["meta"] = trace.get("meta", {}) | meta
-    first = setting(state, given=found["softmax"], readout=READOUT)
-    return staged(plotly, first, ORACLE, _label("softmax"))
+    first = setting(state, given=found["softmax"], readout=MEAN_READOUT)
+    return add_stage(plotly, first, ORACLE, _label("softmax"))
 
 
 def _label(name: str) -> str:
-    return f"{name} on the first {FIRST} tokens of one sequence"
+    return f"{name} on the first {STAGE_TOKENS} tokens of one sequence"
 
 
-def _given(names: dict[str, Any], name: str) -> dict[str, Any]:
+def _token_rows(names: dict[str, Any], name: str) -> dict[str, Any]:
     weights = names["weights"][name]
-    values = names["v"][:FIRST, 0]
-    scores = names["k"][:FIRST] @ names["q"]
+    values = names["v"][:STAGE_TOKENS, 0]
+    scores = names["k"][:STAGE_TOKENS] @ names["q"]
     answer = float(weights @ values)
     top = int(np.argmax(np.abs(weights)))
     said = (
         f"{name[0].upper()}{name[1:]} attention gives its largest weight, {weights[top]:.2f}, to token "
         f"{top + 1}; it answers {answer:.2f}, the function itself has {names['truth']:.2f} there."
     )
-    rows = {"key along the query": scores, WEIGHTS: weights, "value, with noise": values}
+    rows = {
+        "key along the query": scores,
+        WEIGHTS_TITLE: weights,
+        "value, with noise": values,
+    }
     return given(rows, said, answer=(answer, names["truth"]))
 
 
@@ -114,7 +118,7 @@ q, k, v = one.query[0], one.keys[0], one.values[0]
 truth = float((task.features(q) @ one.latent[0].T)[0])
 # what each of the first tokens counts: the answer to values that are 1 there and 0 elsewhere
 weights = {{
-    name: f(q, k[:{FIRST}], np.eye({FIRST}), {FIRST}) for name, f in operators.items()
+    name: f(q, k[:{STAGE_TOKENS}], np.eye({STAGE_TOKENS}), {STAGE_TOKENS}) for name, f in operators.items()
 }}
 grown = np.unique(np.geomspace(1, 1024, 41).round().astype(int))
 read = {{
@@ -128,16 +132,27 @@ read = {{
 def _figure(state: State, names: dict[str, Any]) -> Figure:
     L = names["lengths"]
     error: list[Mark] = [
-        Line(L, y, f"{name}, theory", COLOR[name]) for name, y in names["curves"].items()
+        Line(L, y, f"{name}, theory", CURVE_COLOURS[name])
+        for name, y in names["curves"].items()
     ]
     for name, (mean, spread) in names["sampled"].items():
         error.append(
             Points(
-                names["drawn"], mean, f"{name}, drawn contexts", COLOR[name], BAND * spread
+                names["drawn"],
+                mean,
+                f"{name}, drawn contexts",
+                CURVE_COLOURS[name],
+                BAR_STANDARD_ERRORS * spread,
             )
         )
     error.append(
-        Line(L, [e.excess for e in names["bayes"]], "Bayes", COLOR["Bayes"], dashed=True)
+        Line(
+            L,
+            [e.excess for e in names["bayes"]],
+            "Bayes",
+            CURVE_COLOURS["Bayes"],
+            dashed=True,
+        )
     )
     if state.rule == "fixed":
         error.append(
@@ -151,11 +166,17 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
         )
     grown = names["grown"]
     path: list[Mark] = [
-        Line(grown, y, name, COLOR[name], name == "Bayes")
+        Line(grown, y, name, CURVE_COLOURS[name], name == "Bayes")
         for name, y in names["read"].items()
     ]
     path.append(
-        Line(grown[[0, -1]], [names["truth"]] * 2, "truth w.q", COLOR["truth"], dashed=True)
+        Line(
+            grown[[0, -1]],
+            [names["truth"]] * 2,
+            "truth w.q",
+            CURVE_COLOURS["truth"],
+            dashed=True,
+        )
     )
     panels = (
         Panel(
@@ -204,7 +225,7 @@ def _note(state: State, names: dict[str, Any]) -> str:
         else f"The bandwidth shrinks as L^(-2/{state.keys + 3}), and the error goes to zero like a power of L."
     )
     return (
-        f"{rule} Softmax theory is exact for every L; drawn contexts (bars: {BAND:g} standard "
+        f"{rule} Softmax theory is exact for every L; drawn contexts (bars: {BAR_STANDARD_ERRORS:g} standard "
         "errors) lie within "
         f"{off['softmax']:.1f} standard errors of it, and within {off['CME']:.1f} of CME's "
         "deterministic equivalent, an approximation "

@@ -14,41 +14,43 @@ from attnscope.figures.figure import Figure, Heat, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
 from attnscope_explorer.python_lines import (
     HEADER,
-    catalogue_import,
     computed,
     cost,
     predictor_lines,
     prepared,
+    registry_import,
     task_line,
     train_lines,
     training_limits,
 )
-from attnscope_explorer.view_result import Advice, Shown, number
-from attnscope_explorer.state import FIELDS, OVERLAPS, State
 from attnscope_explorer.stable_steps import (
-    IMPORT,
+    STABLE_STEP_IMPORT,
     limit_line,
-    on_the_way,
     step_advice,
     step_line,
     swap_advice,
+    unfinished_advice,
 )
-from attnscope_explorer.views.landscape_drawn import OUTCOMES, label, styled
+from attnscope_explorer.state import FIELDS, OVERLAPS, State
+from attnscope_explorer.view_result import Advice, ViewResult, number
+from attnscope_explorer.views.landscape_drawing import OUTCOMES, label, styled_landscape
 
 __all__ = ["landscape"]
 
 # points per axis of the risk and of the arrows; coarse where a point costs a millisecond
-FINE = (61, 15)
-COARSE = (21, 9)
+FINE_GRID = (61, 15)
+COARSE_GRID = (21, 9)
 # dimensions from which on any five overlaps of a Gram matrix are those of some k and v
-ROOM = 4
-ARROW = 0.55  # length of an arrow, as a share of the distance between arrows
+FREE_OVERLAPS_DIM = 4
+ARROW_LENGTH = 0.55  # length of an arrow, as a share of the distance between arrows
 # of its head: length as a share of the arrow's, and angle
-BARB, SPREAD = 0.38, math.radians(28)
-LOG_FROM = 100.0  # a risk that varies by more than this factor is coloured by its logarithm
+BARB_LENGTH, BARB_ANGLE = 0.38, math.radians(28)
+LOG_COLOUR_RATIO = (
+    100.0  # a risk that varies by more than this factor is coloured by its logarithm
+)
 
 
-def landscape(state: State) -> Shown:
+def landscape(state: State) -> ViewResult:
     """The view; the flow and the paths are projections of what happens in all five overlaps."""
     if state.x == state.y:
         raise bad(
@@ -60,33 +62,35 @@ def landscape(state: State) -> Shown:
     code = lines(state)
     names = computed(code)
     figure = _figure(state, names)
-    plotly = styled(plotly_dict(figure), names, state)
-    return Shown(
+    plotly = styled_landscape(plotly_dict(figure), names, state)
+    return ViewResult(
         figure,
         plotly,
         *_table(names),
         code,
         _note(state, names),
-        _hidden(state),
+        _hidden_knobs(state),
         advice=tuple(_advice(state, names)),
     )
 
 
 def lines(state: State) -> str:
-    points, arrows = COARSE if _slow(state) else FINE
+    points, arrows = COARSE_GRID if _is_slow(state) else FINE_GRID
     predictor = predictor_lines(state)
     place = ", ".join(
         f"{name}="
         + ("a" if name == state.x else "b" if name == state.y else repr(getattr(state, name)))
         for name in OVERLAPS
     )
-    small = state.dim < ROOM
+    small = state.dim < FREE_OVERLAPS_DIM
     space = "wide" if small else "task"
     wide = (
-        f"wide = {task_line(state, dim=str(ROOM), signal='task.signal')}\n" if small else ""
+        f"wide = {task_line(state, dim=str(FREE_OVERLAPS_DIM), signal='task.signal')}\n"
+        if small
+        else ""
     )
-    return f'''{HEADER}{catalogue_import(predictor)}from attnscope_explorer.flow import descent
-{IMPORT}from attnscope.theory.overlaps import gram
+    return f'''{HEADER}{registry_import(predictor)}from attnscope_explorer.flow import descent
+{STABLE_STEP_IMPORT}from attnscope.theory.overlaps import gram
 
 task = {task_line(state)}
 {predictor}
@@ -121,7 +125,7 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
     risk = names["risk"]
     run = names["run"]
     lowest = np.nanmin(risk, initial=np.inf)
-    log = bool(lowest > 0 and np.nanmax(risk, initial=0.0) > LOG_FROM * lowest)
+    log = bool(lowest > 0 and np.nanmax(risk, initial=0.0) > LOG_COLOUR_RATIO * lowest)
     x, y = (getattr(run.overlaps, name) for name in (state.x, state.y))
     marks: list[Mark] = [
         Heat(names["axis"], names["axis"], risk, "risk", log_z=log),
@@ -131,8 +135,8 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
         ended = names["outcome"] == name
         marks.append(
             Line(
-                _joined(x[ended]),
-                _joined(y[ended]),
+                _line_with_gaps(x[ended]),
+                _line_with_gaps(y[ended]),
                 f"{ended.sum()} paths: {name}",
                 thin=True,
             )
@@ -144,11 +148,11 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
     return Figure(f"exact risk over ({state.x}, {state.y})", (panel,))
 
 
-def _slow(state: State) -> bool:
+def _is_slow(state: State) -> bool:
     return cost(state.predictor) not in ("compiled", "closed") and not prepared(state)
 
 
-def _odd(predictor: Any) -> bool:
+def _is_odd(predictor: Any) -> bool:
     """Whether its weights change sign with the scores."""
     scores = np.array([[-1.3, 0.2, 0.7, 2.1]])
     return bool(
@@ -163,7 +167,7 @@ def _places(o: Any, state: State, predictor: Any) -> tuple[list[float], list[flo
     every overlap but rho changes sign.
     """
     a, b = ([float(getattr(o, name))] for name in (state.x, state.y))
-    if not _odd(predictor):
+    if not _is_odd(predictor):
         return a, b
     return [*a, a[0] if state.x == "rho" else -a[0]], [
         *b,
@@ -171,7 +175,7 @@ def _places(o: Any, state: State, predictor: Any) -> tuple[list[float], list[flo
     ]
 
 
-def _joined(paths: np.ndarray) -> np.ndarray:
+def _line_with_gaps(paths: np.ndarray) -> np.ndarray:
     """Paths (runs, logs) as one line with gaps:
     a browser draws one such trace much faster than many.
     """
@@ -190,10 +194,12 @@ def _arrows(state: State, names: dict[str, Any]) -> tuple[np.ndarray, np.ndarray
     size = np.hypot(dx, dy)
     still = size <= 1e-12 * size.max(initial=0.0)
     dx, dy = (np.where(still, np.nan, d / np.where(still, 1, size)) for d in (dx, dy))
-    long = ARROW * (names["arrow_axis"][1] - names["arrow_axis"][0])
+    long = ARROW_LENGTH * (names["arrow_axis"][1] - names["arrow_axis"][0])
 
     def back(a: np.ndarray, b: np.ndarray, side: int) -> np.ndarray:
-        return long * BARB * (math.cos(SPREAD) * a + side * math.sin(SPREAD) * b)
+        return (
+            long * BARB_LENGTH * (math.cos(BARB_ANGLE) * a + side * math.sin(BARB_ANGLE) * b)
+        )
 
     tip_x = x + long * dx / 2
     tip_y = y + long * dy / 2
@@ -239,7 +245,7 @@ def _table(names: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]
     return ("point", "kind", *OVERLAPS, "risk", "error"), rows
 
 
-def _counts(outcome: np.ndarray) -> dict[str, int]:
+def _outcome_counts(outcome: np.ndarray) -> dict[str, int]:
     return {name: int((outcome == name).sum()) for name in OUTCOMES}
 
 
@@ -247,20 +253,22 @@ def _advice(state: State, names: dict[str, Any]) -> list[Advice]:
     run = names["run"]
     most = training_limits(state.changed(steps=int(FIELDS["steps"].high)))[1]
     step = step_advice(state, names["limit"], run.setup.step_size)
-    swap = swap_advice(state, _counts(names["outcome"]), (state.x, state.y))
+    swap = swap_advice(state, _outcome_counts(names["outcome"]), (state.x, state.y))
     if any(advice.warn for advice in step):
         return [*step, *swap]  # more unstable steps are no cure
-    return [*step, *swap, *on_the_way(state, run.log, names["outcome"], most)]
+    return [*step, *swap, *unfinished_advice(state, run.log, names["outcome"], most)]
 
 
 def _note(state: State, names: dict[str, Any]) -> str:
     outcome = names["outcome"]
-    counts = _counts(outcome)
+    counts = _outcome_counts(outcome)
     ends = ", ".join(
         f"{n} {name}" for name, n in counts.items() if n or name in ("oracle", "swapped")
     )
     points = len(names["axis"])
-    coarse = "a coarser grid, because a point costs a millisecond; " if _slow(state) else ""
+    coarse = (
+        "a coarser grid, because a point costs a millisecond; " if _is_slow(state) else ""
+    )
     grid = f"Risk at {points} x {points} points ({coarse}colours between them are blended). "
     fixed = [n for n in OVERLAPS if n not in (state.x, state.y)]
     at = ", ".join(f"{n} = {getattr(state, n):g}" for n in fixed)
@@ -269,7 +277,7 @@ def _note(state: State, names: dict[str, Any]) -> str:
         if names["possible"].any()
         else "No unit vectors have these overlaps: nothing to colour. "
     )
-    if state.dim < ROOM:
+    if state.dim < FREE_OVERLAPS_DIM:
         grid += (
             f"In d = {state.dim} few of these heads exist: colours and arrows are those of four "
             "dimensions with the same signal. "
@@ -281,7 +289,7 @@ def _note(state: State, names: dict[str, Any]) -> str:
     )
 
 
-def _hidden(state: State) -> frozenset[str]:
+def _hidden_knobs(state: State) -> frozenset[str]:
     return frozenset(
         {state.x, state.y} | ({"temperature"} if state.predictor == "sigma" else set())
     )

@@ -9,34 +9,40 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.registry import PREDICTORS
 from attnscope.errors import bad
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
-from attnscope_explorer.python_lines import HEADER, USUAL, computed, families, task_line
-from attnscope_explorer.view_result import Advice, Shown, number
-from attnscope_explorer.stage_data import ORACLE, sequence, setting, staged
+from attnscope.registry import PREDICTORS
+from attnscope_explorer.python_lines import (
+    HEADER,
+    PAPER_PREDICTORS,
+    computed,
+    families,
+    task_line,
+)
+from attnscope_explorer.stage_data import ORACLE, add_stage, sequence, setting
 from attnscope_explorer.state import State
+from attnscope_explorer.view_result import Advice, ViewResult, number
 
 __all__ = ["posterior"]
 
 # numbers in the sequence that is drawn, 80 MB: more would make a page slow for no better picture
-LARGEST = 10_000_000
+SEQUENCE_NUMBERS = 10_000_000
 # colours of the background tokens and of the informative one
-OTHER = 0
-TRUE = 1
-SURE = 1 - 1e-9  # a posterior from here on leaves nothing in doubt
-DOUBTFUL = 20  # a dimension at which it does
+OTHER_COLOUR = 0
+INFORMATIVE_COLOUR = 1
+CERTAIN_PROBABILITY = 1 - 1e-9  # a posterior from here on leaves nothing in doubt
+DOUBTFUL_DIM = 20  # a dimension at which it does
 
 
-def posterior(state: State) -> Shown:
+def posterior(state: State) -> ViewResult:
     """The view; attention looks along the true key k* and reads along the true value v*."""
-    if state.dim * state.length > LARGEST:
+    if state.dim * state.length > SEQUENCE_NUMBERS:
         got = f"{state.dim} times {state.length}"
         raise bad(
             "dimension times tokens",
             "the posterior view",
-            f"at most {LARGEST}",
+            f"at most {SEQUENCE_NUMBERS}",
             got,
             "a smaller dimension",
         )
@@ -51,9 +57,9 @@ def posterior(state: State) -> Shown:
         "prediction",
         "squared error",
     )
-    return Shown(
+    return ViewResult(
         figure,
-        _staged(plotly_dict(figure), state, names),
+        _add_stage(plotly_dict(figure), state, names),
         header,
         _rows(names),
         code,
@@ -63,9 +69,11 @@ def posterior(state: State) -> Shown:
     )
 
 
-def _staged(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict[str, Any]:
+def _add_stage(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict[str, Any]:
     """The predictor of the panel under the mouse, on the sequence that is drawn."""
-    words = {PREDICTORS[word].label: word for word in USUAL} | {"optimal sigma": "sigma"}
+    words = {PREDICTORS[word].label: word for word in PAPER_PREDICTORS} | {
+        "optimal sigma": "sigma"
+    }
     for i, name in enumerate(names["weights"], start=4):  # after scores, values and posterior
         temperature = names["temperatures"].get(name, state.temperature)
         changed = {"predictor": words[name], "temperature": float(temperature)}
@@ -78,16 +86,16 @@ def _staged(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict
     batch = names["batch"]
     drawn = sequence(batch.tokens[0], names["task"], names["location"], names["label"])
     first = setting(state, predictor="softmax", temperature=temperature, drawn=drawn)
-    return staged(plotly, first, ORACLE, "softmax at the oracle directions")
+    return add_stage(plotly, first, ORACLE, "softmax at the oracle directions")
 
 
 def _advice(state: State, names: dict[str, Any]) -> list[Advice]:
     """Where nothing is in doubt there is nothing to see."""
     sure = float(names["posterior"][int(names["location"])])
-    if sure < SURE or state.dim <= DOUBTFUL:
+    if sure < CERTAIN_PROBABILITY or state.dim <= DOUBTFUL_DIM:
         return []
     said = f"At d = {state.dim} the deciding token is beyond doubt."
-    return [Advice(said, ((f"Look at d = {DOUBTFUL}", {"dim": str(DOUBTFUL)}),))]
+    return [Advice(said, ((f"Look at d = {DOUBTFUL_DIM}", {"dim": str(DOUBTFUL_DIM)}),))]
 
 
 def lines(state: State) -> str:
@@ -101,7 +109,7 @@ task = {task_line(state)}
 batch = task.sample(1, seed={state.seed})
 location, label = batch.location[0], batch.target[0]  # locations count from 0
 
-families = {families(USUAL)}
+families = {families(PAPER_PREDICTORS)}
 temperatures = {{name: {how} for name, family in families.items()}}
 predictors = {{"optimal sigma": at.optimal_sigma(task)}}
 predictors |= {{name: family(temperatures[name]) for name, family in families.items()}}
@@ -158,8 +166,8 @@ def _stems(
     true = np.arange(len(values)) == where
     marks: list[Mark] = []
     for chosen, label, color in (
-        (~true, "background tokens", OTHER),
-        (true, "informative token", TRUE),
+        (~true, "background tokens", OTHER_COLOUR),
+        (true, "informative token", INFORMATIVE_COLOUR),
     ):
         x = token[chosen]
         y = values[chosen]

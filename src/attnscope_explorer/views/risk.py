@@ -8,57 +8,57 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.registry import PREDICTORS
 from attnscope.figures.figure import Figure, Line, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
-from attnscope_explorer.knobs import SINGLE, unused
+from attnscope.registry import PREDICTORS
+from attnscope_explorer.knobs import SINGLE_LOCATION, unused_knobs
 from attnscope_explorer.python_lines import (
     HEADER,
-    USUAL,
-    catalogue_import,
+    PAPER_PREDICTORS,
     compared,
     computed,
     families,
+    registry_import,
     task_line,
 )
-from attnscope_explorer.view_result import Shown, colours, number, power
-from attnscope_explorer.stage_data import ORACLE, setting, staged
+from attnscope_explorer.stage_data import ORACLE, add_stage, setting
 from attnscope_explorer.state import State
+from attnscope_explorer.view_result import ViewResult, colours, number, power
 from attnscope_explorer.views.risk_planted import planted_risk
 
 __all__ = ["risk"]
 
 # drawn down to here: beyond, the axis would be all there is to see; the table goes on
-LOWEST = 1e-40
+LOWEST_DRAWN_RISK = 1e-40
 # ... and up to so many times the risk of predicting the mean: what is worse needs no picture
-HIGHEST = 30.0
-SPANS: dict[str, tuple[float, float, int]] = {
+HIGHEST_DRAWN_RATIO = 30.0
+TASK_SPANS: dict[str, tuple[float, float, int]] = {
     "dim": (4, 1_000_000, 17),
     "length": (2, 1000, 12),
 }
 # Points where no best temperature is sought; a best softmax temperature takes 0.2 s, hence the few
 # points above
-FIXED = 41
-REFERENCES = {"best linear predictor": 4, "null": 6, "Bayes": 5}  # and their colours
+FIXED_POINTS = 41
+REFERENCE_COLOURS = {"best linear predictor": 4, "null": 6, "Bayes": 5}  # and their colours
 # solid beside the dashed Bayes: the best of its kind, and the best of all
-SIGMA = {"optimal sigma": 5}
+SIGMA_COLOUR = {"optimal sigma": 5}
 
 
-def risk(state: State) -> Shown:
+def risk(state: State) -> ViewResult:
     """The view; a quadrature that refuses a point leaves a gap there."""
-    if state.task != SINGLE:
+    if state.task != SINGLE_LOCATION:
         return planted_risk(state)
     code = lines(state)
     names = computed(code)
     figure = _figure(state, names)
-    hidden = {"seed", *unused("risk", state.task)}  # nothing is drawn
+    hidden = {"seed", *unused_knobs("risk", state.task)}  # nothing is drawn
     hidden.add(state.against if state.against != "temperature" else "tuning")
     if state.tuning == "best" and state.against != "temperature":
         hidden.add("temperature")
     header = ("curve", "temperature", "excess risk", "where")
-    return Shown(
+    return ViewResult(
         figure,
-        _staged(plotly_dict(figure), state, names),
+        _add_stage(plotly_dict(figure), state, names),
         header,
         _rows(state, names),
         code,
@@ -67,7 +67,7 @@ def risk(state: State) -> Shown:
     )
 
 
-def _staged(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict[str, Any]:
+def _add_stage(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict[str, Any]:
     """Each curve's predictor at the oracle directions, at the temperature, dimension or length
     under the mouse; a curve of best temperatures has that of the chosen task.
     """
@@ -85,13 +85,13 @@ def _staged(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict
     if "softmax" in best:
         first["temperature"] = best["softmax"]
     axis = state.against if own else None
-    return staged(plotly, first, ORACLE, "softmax at the oracle", axis=axis)
+    return add_stage(plotly, first, ORACLE, "softmax at the oracle", axis=axis)
 
 
 def lines(state: State) -> str:
-    usual = families(USUAL)
-    others = families(word for word in compared(state) if word not in USUAL)
-    return f'''{HEADER}{catalogue_import(others)}
+    usual = families(PAPER_PREDICTORS)
+    others = families(word for word in compared(state) if word not in PAPER_PREDICTORS)
+    return f'''{HEADER}{registry_import(others)}
 oracle = at.Overlaps.oracle()
 families = {usual}
 others = {others}  # whose best temperatures take seconds
@@ -144,8 +144,8 @@ curves |= {{name: np.full(len(xs), value) for name, value in references(task).it
 
 
 def _against_task(state: State) -> str:
-    low, high, few = SPANS[state.against]
-    points = few if state.tuning == "best" else FIXED
+    low, high, few = TASK_SPANS[state.against]
+    points = few if state.tuning == "best" else FIXED_POINTS
     drawn = "families" if state.tuning == "best" else "(families | others)"
     one = task_line(state, **{state.against: "int(x)"})
     point = (
@@ -168,9 +168,9 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
     own = {
         PREDICTORS[word].label: colour for word, colour in colours(compared(state)).items()
     }
-    color = own | SIGMA | REFERENCES
+    color = own | SIGMA_COLOUR | REFERENCE_COLOURS
     marks: list[Any] = [
-        Line(x, np.exp(values), name, color=color[name], dashed=name in REFERENCES)
+        Line(x, np.exp(values), name, color=color[name], dashed=name in REFERENCE_COLOURS)
         for name, values in names["curves"].items()
     ]
     if state.against == "temperature":
@@ -195,9 +195,9 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
             )
         )
     shown = np.exp(np.concatenate(list(names["curves"].values())))
-    shown = shown[np.isfinite(shown) & (shown > LOWEST)]
+    shown = shown[np.isfinite(shown) & (shown > LOWEST_DRAWN_RISK)]
     null = float(np.exp(np.max(names["curves"]["null"])))
-    limits = (shown.min() / 3, min(shown.max() * 3, HIGHEST * null))
+    limits = (shown.min() / 3, min(shown.max() * 3, HIGHEST_DRAWN_RATIO * null))
     label = {"temperature": "temperature", "dim": "dimension d", "length": "tokens L"}[
         state.against
     ]
@@ -227,7 +227,7 @@ def _rows(state: State, names: dict[str, Any]) -> list[tuple[str, ...]]:
                     (
                         name,
                         number(state.temperature),
-                        _shown(names["at_chosen"][name]),
+                        _risk_text(names["at_chosen"][name]),
                         "chosen temperature",
                     )
                 )
@@ -236,7 +236,7 @@ def _rows(state: State, names: dict[str, Any]) -> list[tuple[str, ...]]:
                 (
                     name,
                     number(state.temperature),
-                    _shown(names["at_chosen"][name]),
+                    _risk_text(names["at_chosen"][name]),
                     "chosen temperature",
                 )
             )
@@ -244,11 +244,13 @@ def _rows(state: State, names: dict[str, Any]) -> list[tuple[str, ...]]:
             rows.append((name, "", power(values[0]), "any temperature"))
         if state.against != "temperature":
             ends = ((names["xs"][i], values[i]) for i in (0, -1))
-            rows += [(name, "", _shown(v), f"at {state.against} {x:.0f}") for x, v in ends]
+            rows += [
+                (name, "", _risk_text(v), f"at {state.against} {x:.0f}") for x, v in ends
+            ]
     return rows
 
 
-def _shown(log_value: float) -> str:
+def _risk_text(log_value: float) -> str:
     return "refused" if np.isnan(log_value) else power(log_value)
 
 

@@ -1,7 +1,7 @@
 """Excess risk at the oracle directions on any planted task: exact where a route exists, else
 sampled.
 
-At k = k*, v = v* of the task's first key and value. A sampled point is the mean over SAMPLES drawn
+At k = k*, v = v* of the task's first key and value. A sampled point is the mean over SEQUENCES_PER_POINT drawn
 sequences, with bars of two standard errors; points of one figure share their draws, so they move up
 and down together. Exact points are drawn as a line. Null is the risk of always answering 0; Bayes
 is the least any predictor can reach. A task without a value has classes: there k = v is its
@@ -15,49 +15,53 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.registry import PREDICTORS, TASKS, Entry
 from attnscope.errors import AttnscopeError, bad
 from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
 from attnscope.figures.render_plotly import plotly_dict
+from attnscope.registry import PREDICTORS, TASKS, Entry
 from attnscope.tasks.base import has_classes
-from attnscope_explorer.knobs import arguments_of, unused
+from attnscope_explorer.knobs import arguments_of, unused_knobs
 from attnscope_explorer.python_lines import (
     HEADER,
-    catalogue_import,
     compared,
     computed,
     families,
-    made_task,
+    registry_import,
+    state_task,
     task_line,
 )
-from attnscope_explorer.view_result import Shown, colours, number
 from attnscope_explorer.state import State
+from attnscope_explorer.view_result import ViewResult, colours, number
 
 __all__ = ["planted_risk"]
 
-SAMPLES = 4000  # sequences behind a sampled point: 16 ms, and a standard error of some 3 %
-BARS = 2.0  # standard errors
-SPANS: dict[str, tuple[float, float, int]] = {
+SEQUENCES_PER_POINT = (
+    4000  # sequences behind a sampled point: 16 ms, and a standard error of some 3 %
+)
+BAR_STANDARD_ERRORS = 2.0  # standard errors
+PLANTED_SPANS: dict[str, tuple[float, float, int]] = {
     "temperature": (1e-3, 1e2, 41),
     "dim": (4, 1_000_000, 9),
     "length": (2, 1000, 9),
 }
 # Where a point costs 20 ms and more: seconds at higher temperatures, or for the Bayes risk of
 # longer sequences
-SLOW_SPANS = SPANS | {"temperature": (1e-2, 10, 21), "length": (2, 100, 7)}
-MATRIX = 10_000  # a task of at most so many dimensions holds a matrix of that size
-MOST_DIM = 1000  # of such a task here: a point takes half a second
-LOWEST = 1e-40  # drawn down to here, as in the view of single-location regression
-FAR = 1e3  # a reference below every curve by more than this factor is left out of the picture
+SLOW_SPANS = PLANTED_SPANS | {"temperature": (1e-2, 10, 21), "length": (2, 100, 7)}
+MATRIX_DIM = 10_000  # a task of at most so many dimensions holds a matrix of that size
+MOST_MATRIX_DIM = 1000  # of such a task here: a point takes half a second
+LOWEST_DRAWN_RISK = 1e-40  # drawn down to here, as in the view of single-location regression
+FAR_BELOW_RATIO = (
+    1e3  # a reference below every curve by more than this factor is left out of the picture
+)
 # What frames the curves: its colour, and the methods of tasks that compute it
-REFERENCES = {
+REFERENCE_METHODS = {
     "null": (6, ("null_risk",)),
     "Bayes": (5, ("bayes_risk", "bayes_error")),
     "linear test": (4, ("linear_error",)),
     "max test": (3, ("max_test_error",)),
 }
-BELOW = "Bayes, below the picture"
-ABOUT = {
+BAYES_BELOW = "Bayes, below the picture"
+MEASURE_NOTES = {
     "error": (
         "Error is the share of wrong signs, at k = v = the task's direction: "
         "a head has no threshold of its own, the tests have."
@@ -67,7 +71,7 @@ ABOUT = {
         "excess is the risk over the squared label noise. Null always answers 0."
     ),
 }
-HELPERS = '''
+HELPER_LINES = '''
 
 def excess(compute):
     """(value, its error, whether that is a standard error); NaN, a gap, where it is refused."""
@@ -84,14 +88,14 @@ def references(task):
 
 
 '''
-VALUES = """
+VALUE_LINES = """
 oracle = at.Overlaps.oracle()  # k = k*, v = v*
 
 
 def risks(task, predictor):
     return excess(lambda: at.risk(task, predictor, oracle, samples={samples}, seed={seed}))
 """
-CLASSES = """
+CLASS_LINES = """
 aligned = at.Overlaps(1.0, 0.0, 1.0, 0.0, 1.0)  # k = v = the task's direction
 
 
@@ -100,41 +104,49 @@ def risks(task, predictor):
 """
 
 
-def planted_risk(state: State) -> Shown:
+def planted_risk(state: State) -> ViewResult:
     """The view of a task other than single-location regression."""
     names_of = arguments_of(state.task)
     if state.against != "temperature" and state.against not in names_of:
-        those = ", ".join(name for name in SPANS if name == "temperature" or name in names_of)
+        those = ", ".join(
+            name for name in PLANTED_SPANS if name == "temperature" or name in names_of
+        )
         raise bad(
             "against", "the risk view", f"one of what this task has ({those})", state.against
         )
-    if _has_matrix(state) and state.dim > MOST_DIM and state.against != "dim":
-        must = f"at most {MOST_DIM} for a task with a {state.dim} by {state.dim} matrix"
+    if _has_matrix(state) and state.dim > MOST_MATRIX_DIM and state.against != "dim":
+        must = (
+            f"at most {MOST_MATRIX_DIM} for a task with a {state.dim} by {state.dim} matrix"
+        )
         raise bad("dim", "the risk view", must, state.dim, "dim=100")
     code = lines(state)
     names = computed(code)
-    hidden = {"tuning", *unused("risk", state.task)}
+    hidden = {"tuning", *unused_knobs("risk", state.task)}
     if state.against != "temperature":
         hidden.add(state.against)
     figure = _figure(state, names)
     header = ("curve", "where", _measure(state), "±", "how")
     rows = _rows(state, names)
     note = _note(state, names)
-    return Shown(figure, plotly_dict(figure), header, rows, code, note, frozenset(hidden))
+    return ViewResult(
+        figure, plotly_dict(figure), header, rows, code, note, frozenset(hidden)
+    )
 
 
 def lines(state: State) -> str:
     task = task_line(state)
-    classes = has_classes(made_task(state))
+    classes = has_classes(state_task(state))
     known = families(compared(state))
     body = (
         _against_temperature(state)
         if state.against == "temperature"
         else _against_task(state)
     )
-    measured = (CLASSES if classes else VALUES).format(samples=SAMPLES, seed=state.seed)
-    helpers = HELPERS.format(references=_references(TASKS[state.task], state))
-    return f"""{HEADER}{catalogue_import(task, known)}
+    measured = (CLASS_LINES if classes else VALUE_LINES).format(
+        samples=SEQUENCES_PER_POINT, seed=state.seed
+    )
+    helpers = HELPER_LINES.format(references=_references(TASKS[state.task], state))
+    return f"""{HEADER}{registry_import(task, known)}
 families = {known}
 {measured}{helpers}task = {task}
 {body}"""
@@ -144,7 +156,7 @@ def _references(entry: Entry, state: State) -> str:
     """What the task knows of its own risks, as entries of a dictionary."""
     calls = {
         label: _call(entry, method, state)
-        for label, (_, methods) in REFERENCES.items()
+        for label, (_, methods) in REFERENCE_METHODS.items()
         for method in methods
         if hasattr(entry.kind, method)
     }
@@ -153,18 +165,18 @@ def _references(entry: Entry, state: State) -> str:
 
 def _call(entry: Entry, method: str, state: State) -> str:
     takes = signature(getattr(entry.kind, method)).parameters
-    given = {"samples": SAMPLES, "seed": state.seed}
+    given = {"samples": SEQUENCES_PER_POINT, "seed": state.seed}
     texts = [f"{name}={x}" for name, x in given.items() if name in takes]
     return f"task.{method}({', '.join(texts)})"
 
 
 def _has_matrix(state: State) -> bool:
-    return any(a.name == "dim" and a.high <= MATRIX for a in TASKS[state.task].arguments)
+    return any(a.name == "dim" and a.high <= MATRIX_DIM for a in TASKS[state.task].arguments)
 
 
 def _span(state: State) -> tuple[float, float, int]:
     slow = TASKS[state.task].cost == "sampled" or _has_matrix(state)
-    return (SLOW_SPANS if slow else SPANS)[state.against]
+    return (SLOW_SPANS if slow else PLANTED_SPANS)[state.against]
 
 
 def _against_temperature(state: State) -> str:
@@ -196,12 +208,12 @@ def _sweep(state: State) -> list[int]:
     """Dimensions or lengths that the task can have with its other arguments as they are."""
     low, high, points = _span(state)
     if state.against == "dim" and _has_matrix(state):
-        high = MOST_DIM
+        high = MOST_MATRIX_DIM
     xs = np.unique(np.geomspace(low, high, points).round()).astype(int)
     knob = arguments_of(state.task)[state.against]
-    found = [int(x) for x in xs if _can_be(state.changed(**{knob: int(x)}))]
+    found = [int(x) for x in xs if _is_possible(state.changed(**{knob: int(x)}))]
     if not found:
-        made_task(state)  # says why not
+        state_task(state)  # says why not
         raise bad(
             state.against,
             "the risk view",
@@ -212,9 +224,9 @@ def _sweep(state: State) -> list[int]:
     return found
 
 
-def _can_be(state: State) -> bool:
+def _is_possible(state: State) -> bool:
     try:
-        made_task(state)
+        state_task(state)
     except AttnscopeError:
         return False
     return True
@@ -225,7 +237,7 @@ def _can_be(state: State) -> bool:
 
 def _figure(state: State, names: dict[str, Any]) -> Figure:
     color = {PREDICTORS[w].label: c for w, c in colours(compared(state)).items()}
-    color |= {name: c for name, (c, _) in REFERENCES.items()}
+    color |= {name: c for name, (c, _) in REFERENCE_METHODS.items()}
     limits = _limits(names)
     marks: list[Mark] = []
     for name, values in names["curves"].items():
@@ -233,7 +245,7 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
     if state.against == "temperature":
         chosen = [row for row in names["at_chosen"].values() if np.isfinite(row[0])]
         places = [state.temperature] * len(chosen)
-        bars = [BARS * row[1] if row[2] else 0.0 for row in chosen]
+        bars = [BAR_STANDARD_ERRORS * row[1] if row[2] else 0.0 for row in chosen]
         heights = [row[0] for row in chosen]
         marks.append(Points(places, heights, "chosen temperature", color=6, error=bars))
     label = {"temperature": "temperature", "dim": "dimension d", "length": "tokens L"}[
@@ -256,7 +268,7 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
 
 
 def _measure(state: State) -> str:
-    return "error" if has_classes(made_task(state)) else "excess risk"
+    return "error" if has_classes(state_task(state)) else "excess risk"
 
 
 def _curve(
@@ -264,28 +276,34 @@ def _curve(
 ) -> list[Mark]:
     """A line; where its points are sampled, with their bars. What its error hides is a gap."""
     y = np.where(values[:, 1] <= values[:, 0], values[:, 0], np.nan)
-    if name in REFERENCES:
+    if name in REFERENCE_METHODS:
         unseen = name == "Bayes" and not (y > floor).any()
-        return [Line(x, y, BELOW if unseen else name, color=color, dashed=True)]
+        return [Line(x, y, BAYES_BELOW if unseen else name, color=color, dashed=True)]
     drawn = (values[:, 2] > 0) & np.isfinite(y)
     if not drawn.any():
         return [Line(x, y, name, color=color)]
-    bars = Points(x[drawn], y[drawn], f"{name}, sampled", color, BARS * values[drawn, 1])
+    bars = Points(
+        x[drawn], y[drawn], f"{name}, sampled", color, BAR_STANDARD_ERRORS * values[drawn, 1]
+    )
     return [Line(x, y, "" if drawn.all() else name, color=color), bars]
 
 
-def _told(values: np.ndarray) -> np.ndarray:
+def _drawable_risks(values: np.ndarray) -> np.ndarray:
     """The values that their errors leave something of, and that are not too small to draw."""
-    return values[(values[:, 1] <= values[:, 0]) & (values[:, 0] > LOWEST), 0]
+    return values[(values[:, 1] <= values[:, 0]) & (values[:, 0] > LOWEST_DRAWN_RISK), 0]
 
 
 def _limits(names: dict[str, Any]) -> tuple[float, float]:
-    """All curves down to LOWEST, and the references unless they lie far below."""
-    curves = {name: _told(values) for name, values in names["curves"].items()}
-    seen = np.concatenate([v for name, v in curves.items() if name not in REFERENCES])
-    lowest = float(seen.min()) / FAR if seen.size else LOWEST
+    """All curves down to LOWEST_DRAWN_RISK, and the references unless they lie far below."""
+    curves = {name: _drawable_risks(values) for name, values in names["curves"].items()}
+    seen = np.concatenate([v for name, v in curves.items() if name not in REFERENCE_METHODS])
+    lowest = float(seen.min()) / FAR_BELOW_RATIO if seen.size else LOWEST_DRAWN_RISK
     every = np.concatenate([v[v > lowest] for v in curves.values()])
-    return (float(every.min()) / 3, float(every.max()) * 3) if every.size else (LOWEST, 1.0)
+    return (
+        (float(every.min()) / 3, float(every.max()) * 3)
+        if every.size
+        else (LOWEST_DRAWN_RISK, 1.0)
+    )
 
 
 def _rows(state: State, names: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -295,7 +313,7 @@ def _rows(state: State, names: dict[str, Any]) -> list[tuple[str, ...]]:
             rows += [
                 _row(name, f"{state.against} {names['xs'][i]}", values[i]) for i in (0, -1)
             ]
-        elif name in REFERENCES:
+        elif name in REFERENCE_METHODS:
             rows.append(_row(name, "any temperature", values[0]))
         else:
             rows.append(
@@ -318,7 +336,9 @@ def _row(name: str, where: str, value: Any) -> tuple[str, ...]:
 
 
 def _note(state: State, names: dict[str, Any]) -> str:
-    own = [values for name, values in names["curves"].items() if name not in REFERENCES]
+    own = [
+        values for name, values in names["curves"].items() if name not in REFERENCE_METHODS
+    ]
     every = np.concatenate(own)
     known = every[np.isfinite(every[:, 0])]
     sampled = bool(known.size and (known[:, 2] > 0).any())
@@ -326,7 +346,7 @@ def _note(state: State, names: dict[str, Any]) -> str:
     how = "Exact. " if exact else ""
     if sampled:
         how = (
-            f"{'Partly s' if exact else 'S'}ampled from {SAMPLES} sequences a point, which all "
+            f"{'Partly s' if exact else 'S'}ampled from {SEQUENCES_PER_POINT} sequences a point, which all "
             "points share. "
         )
     if sampled:
@@ -336,5 +356,5 @@ def _note(state: State, names: dict[str, Any]) -> str:
         if state.against != "temperature"
         else ""
     )
-    what = ABOUT[_measure(state)]
+    what = MEASURE_NOTES[_measure(state)]
     return f"{TASKS[state.task].label.capitalize().rstrip('?.')}. {how}{what}{at}"

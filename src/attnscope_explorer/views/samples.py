@@ -12,18 +12,18 @@ from attnscope.figures.figure import Figure
 from attnscope.figures.render_plotly import plotly_dict
 from attnscope.theory.samples.compared import comparison_figure, phase_panel
 from attnscope_explorer.python_lines import HEADER, computed
-from attnscope_explorer.view_result import Shown, number
-from attnscope_explorer.stage_data import head, staged
+from attnscope_explorer.stage_data import add_stage, head
 from attnscope_explorer.state import State
+from attnscope_explorer.view_result import ViewResult, number
 
 __all__ = ["samples"]
 
-LONGEST_FIT = (
+MOST_FIT_TOKENS = (
     5  # tokens: a fit of more takes minutes a curve, and its theory was not tried there
 )
 
 
-def samples(state: State) -> Shown:
+def samples(state: State) -> ViewResult:
     """The view."""
     code = lines(state)
     names = computed(code)
@@ -36,11 +36,11 @@ def samples(state: State) -> Shown:
     figure = Figure(drawn.title, panels, columns=2)
     header = ("alpha", "reached", "best", "k.k*", "v.v*", *(c.word for c in curves[1:]))
     hidden = frozenset({"penalty"} if len(curves) == 1 else ())
-    plotly = _staged(plotly_dict(figure), names)
-    return Shown(figure, plotly, header, _rows(names), code, _note(state, names), hidden)
+    plotly = _add_stage(plotly_dict(figure), names)
+    return ViewResult(figure, plotly, header, _rows(names), code, _note(state, names), hidden)
 
 
-def _staged(plotly: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
+def _add_stage(plotly: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
     """The head that message passing finds from the bags under the mouse. The informative tokens
     differ by their mean alone, so that softmax at the temperature `signal` is the posterior of its
     key.
@@ -60,14 +60,14 @@ def _staged(plotly: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
     pairs = zip(reached.values["key_overlap"], reached.values["value_overlap"])
     heads = [head((a, 0.0, 0.0, b, 0.0)) for a, b in pairs]
     curve = {"x": [float(a) for a in reached.alpha], "heads": heads}
-    return staged(
+    return add_stage(
         plotly, found, heads[-1], "the head that 16 bags per dimension buy", curve=curve
     )
 
 
 def lines(state: State) -> str:
     fits = {"none": (), "both": ("softmax", "linear")}.get(state.fits, (state.fits,))
-    fits = fits if state.length <= LONGEST_FIT else ()
+    fits = fits if state.length <= MOST_FIT_TOKENS else ()
     return f"""{HEADER}from attnscope.theory.samples.compared import compared
 
 task = at.SingleLocation.spiked(1000, {state.length}, {state.spike!r}, noise={state.noise!r})
@@ -115,8 +115,8 @@ def _note(state: State, names: dict[str, Any]) -> str:
         )
     long = (
         ""
-        if state.fits == "none" or state.length <= LONGEST_FIT
-        else f" Fits are shown up to {LONGEST_FIT} tokens."
+        if state.fits == "none" or state.length <= MOST_FIT_TOKENS
+        else f" Fits are shown up to {MOST_FIT_TOKENS} tokens."
     )
     refused = " ".join(sentence for c in names["curves"] for sentence in c.refused)
     return (

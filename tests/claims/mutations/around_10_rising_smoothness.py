@@ -40,5 +40,7 @@ MUTATIONS = (
     *moved("alike", "EQUAL_EXCESS", entry=0, by=0.05),
     *moved("alike", "EQUAL_EXCESS", entry=3, by=0.05),
     *moved("alike-ratio", "EQUAL_RATIO"),
-    *replaced("alike-ratio", "more coordinates cost nothing", "_variance_curve", _one_coordinate),
+    *replaced(
+        "alike-ratio", "more coordinates cost nothing", "_variance_curve", _one_coordinate
+    ),
 )

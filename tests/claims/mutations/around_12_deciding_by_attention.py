@@ -5,7 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 from helpers.mutation import moved, replaced
 
-KEEP = ("_right_tokens", "_three_class_regrets", "_same_contexts", "_curve", "_squared_cost", "_figure")
+KEEP = (
+    "_right_tokens",
+    "_three_class_regrets",
+    "_same_contexts",
+    "_curve",
+    "_squared_cost",
+    "_figure",
+)
 WHY = "both inverse temperatures on the same contexts, in place of independent ones"
 REBUILT = {
     "class 2, L = 10: regret at 5 less that at 3": WHY,

@@ -22,7 +22,10 @@ MUTATIONS = (
     *moved("bayes", "BAYES_ABOVE", entry=0),
     *moved("bayes", "BAYES_ABOVE", entry=1),
     *replaced(
-        "least", "the Bayes test needs more than the max test", "_needed_strengths", _scaled(0, 1.001)
+        "least",
+        "the Bayes test needs more than the max test",
+        "_needed_strengths",
+        _scaled(0, 1.001),
     ),
     *moved("linear", "LINEAR_OVER_ROOT"),
     *replaced(

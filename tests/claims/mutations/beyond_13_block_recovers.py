@@ -82,7 +82,9 @@ MUTATIONS = (
         lambda ends: lambda *args: (lambda e: type(e)(e.key, 0 * e.value + 1))(ends(*args)),
     ),
     *moved("after", "SHARE_AFTER"),
-    *replaced("before", "the start is as concentrated as the end", "_train_blocks", _concentrated),
+    *replaced(
+        "before", "the start is as concentrated as the end", "_train_blocks", _concentrated
+    ),
     *replaced("after", "training leaves the singular values", "_train_blocks", _unchanged),
     *moved("near", "NEAR_FLOORS", up=False, by=0.2),
     *replaced(

@@ -45,7 +45,9 @@ def _kept(exact):
 
 
 MUTATIONS = (
-    *replaced("dense", "the dense net finds the token", "_train_model", _risk_of(DenseNet, 0.2)),
+    *replaced(
+        "dense", "the dense net finds the token", "_train_model", _risk_of(DenseNet, 0.2)
+    ),
     *replaced(
         "recurrent",
         "the recurrent unit does not learn at 32 tokens",
@@ -53,11 +55,16 @@ MUTATIONS = (
         _risk_of(GatedRecurrent, 10.0),
     ),
     *replaced(
-        "recurrent-long", "the recurrent unit retrieves", "_test_models", _far("recurrent", 0.1)
+        "recurrent-long",
+        "the recurrent unit retrieves",
+        "_test_models",
+        _far("recurrent", 0.1),
     ),
     *moved("lost", "LOST_SHARE", by=0.2),
     *replaced("lost", "attention does not dilute", "_exact_excess", _kept),
     *replaced("curve", "attention does not dilute", "_exact_excess", _kept),
     *replaced("block", "the block does not retrieve", "_test_models", _far("block", 0.5)),
-    *replaced("above-blocks", "the block dilutes as much", "_test_models", _far("block", 0.25)),
+    *replaced(
+        "above-blocks", "the block dilutes as much", "_test_models", _far("block", 0.25)
+    ),
 )

@@ -25,7 +25,9 @@ MUTATIONS = (
     ),
     *moved("slopes", "SLOPES", entry="s^2", by=0.12),
     *moved("slopes", "SLOPES", entry="L^(3/4)", by=0.12),
-    *replaced("slopes", "the growing ridge has the steeper slope", "_error_curve", _exchanged),
+    *replaced(
+        "slopes", "the growing ridge has the steeper slope", "_error_curve", _exchanged
+    ),
     *moved("exponent", "EXPONENT"),
     *moved("later", "LATER_SLOPE"),
     *replaced(

@@ -34,7 +34,9 @@ def _no_gain(fitted):
 
 MUTATIONS = (
     *replaced("off", "scores off the diagonal", "_fit_parameters", _tilted),
-    *replaced("trace", "longer contexts sharpen the scores", "_fit_parameters", _longer_is_sharper),
+    *replaced(
+        "trace", "longer contexts sharpen the scores", "_fit_parameters", _longer_is_sharper
+    ),
     *moved("within", "LIMIT_DISTANCE", up=False, by=0.05),
     *moved("limit", "LIMIT"),
     *replaced(

@@ -28,15 +28,26 @@ MUTATIONS = (
         mutation
         for key in ("entries-16", "entries-32", "whole-16", "whole-32")
         for mutation in replaced(
-            key, "supervised scores are a third sharper", "_fit_parameters", _other(SCORES, 4 / 3)
+            key,
+            "supervised scores are a third sharper",
+            "_fit_parameters",
+            _other(SCORES, 4 / 3),
         )
     ),
     *moved("minimiser", "INVERSE_BANDWIDTH", entry=0, by=0.01),
     *moved("minimiser", "INVERSE_BANDWIDTH", entry=1, by=0.01),
     *moved("minimiser", "GAIN", entry=0, by=0.02),
     *moved("minimiser", "GAIN", entry=1, by=0.02),
-    *replaced("scores-16", "supervised scores are flatter", "_fit_parameters", _other(SCORES, 0.8)),
-    *replaced("scores-32", "supervised scores are flatter", "_fit_parameters", _other(SCORES, 0.8)),
-    *replaced("gain-16", "supervised gains are smaller", "_fit_parameters", _other(OUTPUT, 0.9)),
-    *replaced("gain-32", "supervised gains are smaller", "_fit_parameters", _other(OUTPUT, 0.9)),
+    *replaced(
+        "scores-16", "supervised scores are flatter", "_fit_parameters", _other(SCORES, 0.8)
+    ),
+    *replaced(
+        "scores-32", "supervised scores are flatter", "_fit_parameters", _other(SCORES, 0.8)
+    ),
+    *replaced(
+        "gain-16", "supervised gains are smaller", "_fit_parameters", _other(OUTPUT, 0.9)
+    ),
+    *replaced(
+        "gain-32", "supervised gains are smaller", "_fit_parameters", _other(OUTPUT, 0.9)
+    ),
 )

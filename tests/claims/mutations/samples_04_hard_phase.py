@@ -45,10 +45,15 @@ MUTATIONS = (
         ),
     ),
     *moved("gain", "GAIN"),
-    *replaced("gain", "the evidence prefers neither", "_channel_solutions", drawn_with(gain=0.0)),
+    *replaced(
+        "gain", "the evidence prefers neither", "_channel_solutions", drawn_with(gain=0.0)
+    ),
     *moved("possible", "POSSIBLE_ALPHA"),
     *replaced(
-        "possible", "preferred from alpha = 1.5 on", "_channel_solutions", drawn_with(possible=1.05)
+        "possible",
+        "preferred from alpha = 1.5 on",
+        "_channel_solutions",
+        drawn_with(possible=1.05),
     ),
     *replaced("zero", "message passing finds the good one", "fits", started_at(1)),
     *replaced("near", "message passing leaves the good one", "fits", started_at(0)),

@@ -16,19 +16,35 @@ MUTATIONS = (
     *replaced(
         "oracle-risk", "the equation is that of the other key", "_predicted_curves", exchanged
     ),
-    *replaced("mean-risk", "the equation is that of the other key", "_predicted_curves", exchanged),
     *replaced(
-        "oracle-residual", "the equation is that of the other key", "_predicted_curves", exchanged
+        "mean-risk", "the equation is that of the other key", "_predicted_curves", exchanged
     ),
     *replaced(
-        "mean-residual", "the equation is that of the other key", "_predicted_curves", exchanged
+        "oracle-residual",
+        "the equation is that of the other key",
+        "_predicted_curves",
+        exchanged,
+    ),
+    *replaced(
+        "mean-residual",
+        "the equation is that of the other key",
+        "_predicted_curves",
+        exchanged,
     ),
     *moved("oracle-stated", "ORACLE_RISKS", entry=0),
     *moved("oracle-stated", "ORACLE_RISKS", entry=-1),
     *moved("mean-stated", "MEAN_RISKS", entry=0),
     *moved("mean-stated", "MEAN_RISKS", entry=1),
     *replaced(
-        "rise", "more bags do not hurt", "_mean_pooling_rise", lambda rises: lambda seed: 0 * rises(seed)
+        "rise",
+        "more bags do not hurt",
+        "_mean_pooling_rise",
+        lambda rises: lambda seed: 0 * rises(seed),
     ),
-    *replaced("rise", "the risk falls", "_mean_pooling_rise", lambda rises: lambda seed: -rises(seed)),
+    *replaced(
+        "rise",
+        "the risk falls",
+        "_mean_pooling_rise",
+        lambda rises: lambda seed: -rises(seed),
+    ),
 )

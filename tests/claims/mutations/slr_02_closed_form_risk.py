@@ -47,9 +47,15 @@ MUTATIONS = (
         lambda drawn: lambda *args: drawn(*args) * [1.03, 1.0],
     ),
     *replaced(
-        "scores", "the standard errors are three times too large", "_sampled_risks", _of_scores(3)
+        "scores",
+        "the standard errors are three times too large",
+        "_sampled_risks",
+        _of_scores(3),
     ),
     *replaced(
-        "scores", "the standard errors are half of the truth", "_sampled_risks", _of_scores(0.5)
+        "scores",
+        "the standard errors are half of the truth",
+        "_sampled_risks",
+        _of_scores(0.5),
     ),
 )

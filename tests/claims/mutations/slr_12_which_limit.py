@@ -33,8 +33,12 @@ def _by_one_vector(_):
 
 
 MUTATIONS = (
-    *replaced("settled-0", "one run ends at the saddle", "_train_runs", _with_one_at_the_saddle),
-    *replaced("settled-1", "one run ends at the saddle", "_train_runs", _with_one_at_the_saddle),
+    *replaced(
+        "settled-0", "one run ends at the saddle", "_train_runs", _with_one_at_the_saddle
+    ),
+    *replaced(
+        "settled-1", "one run ends at the saddle", "_train_runs", _with_one_at_the_saddle
+    ),
     *moved("half", "ORACLE_SHARE"),
     *replaced("theta-0", "theta is 1 % smaller", "swapped_overlaps", _times(0.99)),
     *replaced("theta-1", "theta is 1 % smaller", "swapped_overlaps", _times(0.99)),

@@ -16,7 +16,9 @@ def _from(start):
 
 MUTATIONS = (
     *moved("independent", "INDEPENDENT_SHARE"),
-    *replaced("moments", "the moments do no better than chance", "_train_runs", _from("sphere")),
+    *replaced(
+        "moments", "the moments do no better than chance", "_train_runs", _from("sphere")
+    ),
     *replaced(
         "tokens",
         "the moments give k and v in exchanged roles",

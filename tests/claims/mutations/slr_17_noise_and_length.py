@@ -13,9 +13,13 @@ def _times(which, factor):
 
 
 MUTATIONS = (
-    *replaced("oracle-10", "the oracle's risk is 20 % lower", "_exact_excesses", _times(0, 0.8)),
+    *replaced(
+        "oracle-10", "the oracle's risk is 20 % lower", "_exact_excesses", _times(0, 0.8)
+    ),
     *replaced("bayes-10", "the Bayes risk is 30 % higher", "_exact_excesses", _times(1, 1.3)),
-    *replaced("linear-10", "the linear risk is 20 % lower", "_exact_excesses", _times(2, 0.8)),
+    *replaced(
+        "linear-10", "the linear risk is 20 % lower", "_exact_excesses", _times(2, 0.8)
+    ),
     *replaced(
         "noise",
         "noise adds its standard deviation",

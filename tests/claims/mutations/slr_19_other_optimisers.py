@@ -71,12 +71,20 @@ def _risk_of_unit_vectors(trained):
 
 MUTATIONS = (
     *replaced(
-        "sgd-runs", "a third of the SGD runs stay", "_train_engine", _wandering("SGD on (k, v)")
+        "sgd-runs",
+        "a third of the SGD runs stay",
+        "_train_engine",
+        _wandering("SGD on (k, v)"),
     ),
     *replaced(
-        "adam-runs", "a third of the Adam runs stay", "_train_engine", _wandering("Adam on (k, v)")
+        "adam-runs",
+        "a third of the Adam runs stay",
+        "_train_engine",
+        _wandering("Adam on (k, v)"),
     ),
-    *replaced("half", "nine in ten runs end at the oracle", "_train_engine", _most_at_the_oracle),
+    *replaced(
+        "half", "nine in ten runs end at the oracle", "_train_engine", _most_at_the_oracle
+    ),
     *moved("chosen", "CHOSEN_TEMPERATURES", entry="oracle"),
     *moved("chosen", "CHOSEN_TEMPERATURES", entry="swapped"),
     *replaced("chosen", "the norms stay as they were", "_train_engine", _norms_fixed),
@@ -90,5 +98,7 @@ MUTATIONS = (
     *replaced(
         "layers-loss", "the exact risk is 40 % higher", "_train_engine", _risk_of_unit_vectors
     ),
-    *replaced("sgd-loss", "the exact risk is 40 % higher", "_train_engine", _risk_of_unit_vectors),
+    *replaced(
+        "sgd-loss", "the exact risk is 40 % higher", "_train_engine", _risk_of_unit_vectors
+    ),
 )

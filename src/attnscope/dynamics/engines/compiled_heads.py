@@ -1,8 +1,8 @@
 """SGD of heads of softmax or erf behind the engine contract: the loop of sgd_heads.py.
 
 State: "gram" (runs, n, n) of (k_1, v_1, ..., k_1*, v_1*, ...) and "generators" (runs, 4), one
-random stream per run. A state with "keys" comes from a file written before this loop existed: it
-goes on by the engine that wrote it, GenericSgd, with its bits.
+random stream per run. A state with "keys" comes from a file that GenericSgd wrote: that
+engine continues it, bit for bit.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class CompiledSgd(GramSgd):
         super().__init__(task, step_size, batch_size, 2 * self.heads, informative, constraint)
         self._older: GenericSgd | None = None
 
-    def _fresh(self, grams: np.ndarray, seed: int) -> State:
+    def _fresh_state(self, grams: np.ndarray, seed: int) -> State:
         return {"gram": grams, "generators": seed_generators(seed, len(grams))}
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
         """State after len(temperatures) more steps."""
         if "keys" in state:
-            return self._generic().advance(state, temperatures)
+            return self._generic_engine().advance(state, temperatures)
         task = self.task
         gram, generators = heads_steps(
             state["gram"],
@@ -83,8 +83,8 @@ class CompiledSgd(GramSgd):
         )
         return {"gram": gram, "generators": generators}
 
-    def _generic(self) -> GenericSgd:
-        """Made once: JAX compiles a step for seconds."""
+    def _generic_engine(self) -> GenericSgd:
+        """Created once, because JAX takes seconds to compile a step."""
         from attnscope.dynamics.engines.gram_sgd import GenericSgd
         from attnscope.dynamics.engines.losses import squared_loss
 

@@ -1,5 +1,5 @@
-"""SGD of several heads on the vectors in R^d themselves: the second route to the Gram-matrix
-engine, and for positions that may coincide.
+"""SGD of several heads on the vectors in R^d themselves: an independent check of the
+Gram-matrix engine, also for positions that may coincide.
 
     T = sum_h sum_l weight_l(lam X.k_h) X_l.v_h,
         p <- (p - alpha (I - p p^T) g)/|.|  on spheres,  or  p <- p - alpha g,
@@ -18,7 +18,7 @@ from attnscope.dynamics.engines.engine import State
 from attnscope.dynamics.engines.full_vectors import tile_for
 from attnscope.dynamics.engines.jax_stepper import Stepper, fresh_state
 from attnscope.dynamics.engines.losses import weight_function
-from attnscope.dynamics.engines.realised import realised
+from attnscope.dynamics.engines.vectors_from_gram import vectors_from_gram
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.optional import needs
@@ -28,8 +28,6 @@ from attnscope.tasks.planted.multi_direction import MultiDirection
 from attnscope.tasks.planted.single_location import SingleLocation
 
 __all__ = ["FullHeads"]
-
-NAME = "FullHeads"
 
 
 class FullHeads:
@@ -60,19 +58,21 @@ class FullHeads:
         batch_size: int,
         constraint: str = "sphere",
     ) -> None:
-        needs("jax", NAME)
+        needs("jax", "FullHeads")
         self.task = _with_directions(task)
         self.predictor = predictor
         if not adds_heads(predictor):
-            raise bad("predictor", NAME, "a MultiHead", predictor, "MultiHead(Erf(0.1))")
-        self.step_size = check.real(step_size, "step_size", NAME, 0, strict=True)
-        self.batch_size = check.integer(batch_size, "batch_size", NAME, 1)
+            raise bad(
+                "predictor", "FullHeads", "a MultiHead", predictor, "MultiHead(Erf(0.1))"
+            )
+        self.step_size = check.real(step_size, "step_size", "FullHeads", 0, strict=True)
+        self.batch_size = check.integer(batch_size, "batch_size", "FullHeads", 1)
         if constraint not in ("sphere", "free"):
-            raise bad("constraint", NAME, "'sphere' or 'free'", constraint)
+            raise bad("constraint", "FullHeads", "'sphere' or 'free'", constraint)
         self.sphere = constraint == "sphere"
-        self.weights = weight_function(predictor.head, NAME)
+        self.weights = weight_function(predictor.head, "FullHeads")
         self._stepper = Stepper(
-            self._step, tile_for(self.batch_size * self.task.length * self.task.dim)
+            self._step_one_run, tile_for(self.batch_size * self.task.length * self.task.dim)
         )
 
     def start(self, matrix: np.ndarray, seed: int) -> State:
@@ -80,10 +80,12 @@ class FullHeads:
         these leave open is drawn from (seed, run).
         """
         n = 2 * self.predictor.heads + 2 * self.task.directions
-        G = check.array(matrix, "gram", NAME, (None, n, n)).astype(np.float64)
-        seed = check.seed_value(seed, NAME)
+        G = check.array(matrix, "gram", "FullHeads", (None, n, n)).astype(np.float64)
+        seed = check.seed_value(seed, "FullHeads")
         vectors = [
-            realised(g, self.task.teachers, np.random.default_rng([seed, run, 5]), NAME)
+            vectors_from_gram(
+                g, self.task.teachers, np.random.default_rng([seed, run, 5]), "FullHeads"
+            )
             for run, g in enumerate(G)
         ]
         return fresh_state({"vectors": np.stack(vectors)}, seed)
@@ -99,7 +101,7 @@ class FullHeads:
             rows = [np.concatenate([x, star]) for x in state["vectors"]]
             return np.stack([x @ x.T for x in rows])
 
-    def _step(self, arrays: dict[str, Any], key: Any, lam: Any) -> dict[str, Any]:
+    def _step_one_run(self, arrays: dict[str, Any], key: Any, lam: Any) -> dict[str, Any]:
         import jax
         from jax import numpy as jnp
 
@@ -147,7 +149,7 @@ def draw_batch(task: MultiDirection, key: Any, n: int) -> tuple[Any, Any]:
 
 def _with_directions(task: Any) -> MultiDirection:
     hint = "MultiDirection(dim=80, length=10)"
-    checked_law(task, (MultiDirection, SingleLocation), NAME, hint)
+    checked_law(task, (MultiDirection, SingleLocation), "FullHeads", hint)
     if has_law(task, SingleLocation):  # heads do not see positions: their law does not matter
         numbers = {"gamma": task.gamma, "noise": task.noise, "signal": task.signal}
         return MultiDirection(

@@ -1,5 +1,5 @@
-"""Mini-batch SGD on any planted task with the vectors in R^d themselves: the second route to
-planted_sgd.py.
+"""Mini-batch SGD on any planted task with the vectors in R^d themselves: an independent check
+of planted_sgd.py.
 
     g_a = sum_l c_la X_l,   P <- (P - alpha (I - P P^T) g)/|.|  on spheres,   or   P <- P - alpha g,
 
@@ -14,12 +14,10 @@ import numpy as np
 
 from attnscope.dynamics.engines.engine import State
 from attnscope.dynamics.engines.planted_engine import PlantedEngine, stream
-from attnscope.dynamics.engines.realised import realised
+from attnscope.dynamics.engines.vectors_from_gram import vectors_from_gram
 from attnscope.tasks.base import Projections, sampler_of, standardised
 
 __all__ = ["FullPlanted"]
-
-NAME = "FullPlanted"
 
 
 class FullPlanted(PlantedEngine):
@@ -27,7 +25,7 @@ class FullPlanted(PlantedEngine):
     "vectors" (runs, 2 heads, d), rows k_1, v_1, k_2, ..., "seed" and "step".
     """
 
-    def _prepare(self) -> None:
+    def _prepare_task(self) -> None:
         self.sampler = sampler_of(self.task, "train(engine='full')")
 
     def start(self, matrix: np.ndarray, seed: int = 0) -> State:
@@ -35,7 +33,10 @@ class FullPlanted(PlantedEngine):
         what these leave open is drawn from (seed, run).
         """
         draw = [np.random.default_rng([seed, run, 5]) for run in range(len(matrix))]
-        vectors = [realised(G, self.task.teachers, rng, NAME) for G, rng in zip(matrix, draw)]
+        vectors = [
+            vectors_from_gram(G, self.task.teachers, rng, "FullPlanted")
+            for G, rng in zip(matrix, draw)
+        ]
         return {"vectors": np.stack(vectors), "seed": np.array(seed), "step": np.array(0)}
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
@@ -47,7 +48,7 @@ class FullPlanted(PlantedEngine):
         with np.errstate(all="ignore"):
             for lam in np.asarray(temperatures, dtype=np.float64):
                 for run in np.flatnonzero(np.isfinite(x).all(axis=(1, 2))):
-                    x[run] = self._moved(
+                    x[run] = self._moved_vectors(
                         x[run], stream(int(state["seed"]), int(run), step), float(lam)
                     )
                 step += 1
@@ -77,7 +78,9 @@ class FullPlanted(PlantedEngine):
             ]
         )
 
-    def _moved(self, x: np.ndarray, rng: np.random.Generator, lam: float) -> np.ndarray:
+    def _moved_vectors(
+        self, x: np.ndarray, rng: np.random.Generator, lam: float
+    ) -> np.ndarray:
         batch = self.sampler(self.batch_size, rng, np.dtype(np.float64))
         tokens, label, mask = standardised(self.task, batch)
         fields = tokens @ x.T

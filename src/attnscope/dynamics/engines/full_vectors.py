@@ -1,7 +1,7 @@
-"""Training on the vectors k, v in R^d themselves: the second route to everything the reduced
-engines say, and free of their spheres.
+"""Training on the vectors k, v in R^d themselves: an independent check of the reduced
+engines, and training without the constraint to spheres.
 
-    FullPopulation   k <- (k - alpha (I - k k^T) grad_k R)/|.|, v likewise, R the exact risk at the
+    FullPopulation   k <- (k - alpha (I - k k^T) grad_k R)/|.|, the same for v, R the exact risk at the
         overlaps of the vectors; its gradient
                      by JAX autodiff through inner products, or by the chain rule where the risk has
                      no JAX form
@@ -75,7 +75,7 @@ class FullPopulation:
         if self.twin:
             self._risk = risk_function(task, predictor)
             entries = 2 * task.dim if predictor.componentwise else SOFTMAX_GRID
-            self._stepper = Stepper(self._step, tile_for(entries))
+            self._stepper = Stepper(self._step_one_run, tile_for(entries))
 
     def init(self, overlaps: np.ndarray, seed: int) -> State:
         """Runs that start at overlaps (5, runs);
@@ -101,7 +101,7 @@ class FullPopulation:
         """(5, runs)."""
         return pair_overlaps(self.task, state["k"], state["v"])
 
-    def _step(self, arrays: dict[str, Any], key: Any, lam: Any) -> dict[str, Any]:
+    def _step_one_run(self, arrays: dict[str, Any], key: Any, lam: Any) -> dict[str, Any]:
         import jax
 
         ks = self.task.key
@@ -174,7 +174,7 @@ class FullSgd:
             optimiser, step_size, "FullSgd", ("sphere-sgd", "sgd", "adam")
         )
         self._stepper = Stepper(
-            self._step, tile_for(self.batch_size * task.length * task.dim)
+            self._step_one_run, tile_for(self.batch_size * task.length * task.dim)
         )
 
     def init(self, overlaps: np.ndarray, seed: int) -> State:
@@ -196,7 +196,7 @@ class FullSgd:
         """(2, runs): |k| and |v|."""
         return lengths(state["k"], state["v"])
 
-    def _step(self, arrays: dict[str, Any], key: Any, lam: Any) -> dict[str, Any]:
+    def _step_one_run(self, arrays: dict[str, Any], key: Any, lam: Any) -> dict[str, Any]:
         import jax
 
         tokens, label = draw_batch(self.task, key, self.batch_size)
@@ -217,17 +217,20 @@ class FullSgd:
         return out
 
 
-def _squared(output: Any, label: Any) -> Any:
+def _squared_loss(output: Any, label: Any) -> Any:
     return (output - label) ** 2
 
 
-def _logistic(output: Any, label: Any) -> Any:
+def _logistic_loss(output: Any, label: Any) -> Any:
     from jax import numpy as jnp
 
     return jnp.logaddexp(0.0, -jnp.sign(label) * output)
 
 
-LOSSES: dict[str, Callable[[Any, Any], Any]] = {"squared": _squared, "logistic": _logistic}
+LOSSES: dict[str, Callable[[Any, Any], Any]] = {
+    "squared": _squared_loss,
+    "logistic": _logistic_loss,
+}
 
 
 def _sphere_step(x: Any, gradient: Any, alpha: float) -> Any:
@@ -293,7 +296,7 @@ class Optimiser:
         import jax
 
         with computed_x64():
-            leaves = jax.tree.leaves(jax.vmap(self._optax().init)(arrays))
+            leaves = jax.tree.leaves(jax.vmap(self._optax_optimiser().init)(arrays))
             return {
                 **arrays,
                 **{f"optimiser{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)},
@@ -304,7 +307,7 @@ class Optimiser:
         import jax
         import optax
 
-        optimiser = self._optax()
+        optimiser = self._optax_optimiser()
         parameters = {name: arrays[name] for name in gradient}
         leaves, shape = jax.tree.flatten(jax.eval_shape(optimiser.init, parameters))
         memory = jax.tree.unflatten(
@@ -314,7 +317,7 @@ class Optimiser:
         kept = {f"optimiser{i}": leaf for i, leaf in enumerate(jax.tree.leaves(memory))}
         return {**optax.apply_updates(parameters, move), **kept}
 
-    def _optax(self) -> Any:
+    def _optax_optimiser(self) -> Any:
         import optax
 
         return {"sgd": optax.sgd, "adam": optax.adam}[self.name](self.step_size)

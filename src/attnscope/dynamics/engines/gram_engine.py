@@ -61,7 +61,7 @@ class GramSgd:
         self.freedom = task.dim - self.vectors
         self.spread = self.task.gamma**2  # variance of an informative token in each of them
 
-    def _fresh(self, grams: np.ndarray, seed: int) -> State:
+    def _fresh_state(self, grams: np.ndarray, seed: int) -> State:
         """The state at step 0 of runs at these Gram matrices."""
         raise NotImplementedError
 
@@ -78,7 +78,7 @@ class GramSgd:
         o = checked_overlaps(
             Overlaps(*check.array(overlaps, "overlaps", of, (5, None))), self.task, of
         )
-        return self._fresh(gram(o, self.task.alignment), check.seed_value(seed, of))
+        return self._fresh_state(gram(o, self.task.alignment), check.seed_value(seed, of))
 
     def start(self, matrix: np.ndarray, seed: int) -> State:
         """Runs that start at Gram matrices (runs, n, n) of (k_1, v_1, ..., k_1*, v_1*, ...),
@@ -109,7 +109,7 @@ class GramSgd:
                 f"eigenvalue {smallest:.3g}",
                 "vectors @ vectors.T",
             )
-        return self._fresh(G, check.seed_value(seed, of))
+        return self._fresh_state(G, check.seed_value(seed, of))
 
     def gram(self, state: State) -> np.ndarray:
         """(runs, n, n); non-finite where a run has diverged."""

@@ -39,18 +39,17 @@ from attnscope.theory.risks.multi_head_risk import Task
 
 __all__ = ["GenericSgd"]
 
-NAME = "GenericSgd"
 # runs per executable: a step costs 18, 14, 11 us per run at 16, 32, 64 (L = 10, B = 5), and few
 # runs pay for a whole tile
-TILE = 32
+RUNS_PER_TILE = 32
 # squared distance to the span of the others, relative, below which a vector counts as dependent: 50
 # roundings; vectors that come this close take inner products with a relative error of 1e-7 into the
 # step
-PIVOT = 1e-14
+DEPENDENT_VECTOR_PIVOT = 1e-14
 # first counter of the rejection's keys: beyond all that the step's one long draw uses
-APART = 1 << 31
+REJECTION_COUNTER = 1 << 31
 # degrees of freedom up to which a chi-square is a sum of squares: cheaper than a rejection loop
-FEW = 8
+SUMMED_FREEDOM = 8
 
 
 class GenericSgd(GramSgd):
@@ -94,10 +93,10 @@ class GenericSgd(GramSgd):
         informative: int = 1,
         constraint: str = "sphere",
     ) -> None:
-        needs("jax", NAME)
+        needs("jax", "GenericSgd")
         super().__init__(task, step_size, batch_size, parameters, informative, constraint)
         self.loss = self._checked_loss(loss)
-        self._stepper = Stepper(self._step, TILE)
+        self._stepper = Stepper(self._step_one_run, RUNS_PER_TILE)
 
     def _checked_loss(self, loss: Loss) -> Loss:
         import jax
@@ -105,20 +104,22 @@ class GenericSgd(GramSgd):
 
         try:
             with computed_x64():
-                seen, told = (jnp.zeros(shape) for shape in self._shapes())
+                seen, told = (jnp.zeros(shape) for shape in self._projection_shapes())
                 jax.eval_shape(jax.grad(loss), seen, told, 0.0, 1.0)
         except Exception as error:
-            got = f"{type(error).__name__} for seen {self._shapes()[0]}, told {self._shapes()[1]}"
+            got = f"{type(error).__name__} for seen {self._projection_shapes()[0]}, told {self._projection_shapes()[1]}"
             must = "a differentiable scalar function loss(seen, told, noise, temperature)"
-            raise bad("loss", NAME, must, got, "squared_loss(Softmax(2.0))") from error
+            raise bad(
+                "loss", "GenericSgd", must, got, "squared_loss(Softmax(2.0))"
+            ) from error
         return loss
 
-    def _shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
+    def _projection_shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
         return (self.task.length, self.parameters), (self.informative, 2 * self.informative)
 
     # -- the contract ------------------------------------------------------------------------------
 
-    def _fresh(self, grams: np.ndarray, seed: int) -> State:
+    def _fresh_state(self, grams: np.ndarray, seed: int) -> State:
         return fresh_state({"gram": grams}, seed)
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
@@ -127,7 +128,7 @@ class GenericSgd(GramSgd):
 
     # -- one step of one run -----------------------------------------------------------------------
 
-    def _step(self, arrays: dict[str, Any], key: Any, lam: Any) -> dict[str, Any]:
+    def _step_one_run(self, arrays: dict[str, Any], key: Any, lam: Any) -> dict[str, Any]:
         from jax import numpy as jnp
 
         m = self.parameters
@@ -137,7 +138,7 @@ class GenericSgd(GramSgd):
         frame = cholesky(G)  # (n, n), rows: the vectors' coordinates
         P = frame[:m]
         # (m, n) in the frame; (m, m) Gram matrix of the rest
-        inside, W = self._gradient(frame, key, lam)
+        inside, W = self._batch_gradient(frame, key, lam)
         if self.constraint == "sphere":
             inside = inside - (P * inside).sum(1, keepdims=True) * P
         moved = P - alpha * inside
@@ -147,7 +148,7 @@ class GenericSgd(GramSgd):
         block = block / (size[:, None] * size)
         return {"gram": jnp.block([[block, corner], [corner.T, G[m:, m:]]])}
 
-    def _gradient(self, frame: Any, key: Any, lam: Any) -> tuple[Any, Any]:
+    def _batch_gradient(self, frame: Any, key: Any, lam: Any) -> tuple[Any, Any]:
         """The batch gradient of the m vectors:
         coordinates in the frame, and Gram matrix of what lies outside it.
         """
@@ -208,7 +209,7 @@ def cholesky(G: Any) -> Any:
     rest = G
     for j in range(n):
         pivot = rest[j, j]
-        ok = ~(pivot <= PIVOT * G[j, j])  # so that NaN stays NaN
+        ok = ~(pivot <= DEPENDENT_VECTOR_PIVOT * G[j, j])  # so that NaN stays NaN
         column = jnp.where(ok, rest[:, j] / jnp.sqrt(jnp.where(ok, pivot, 1.0)), 0.0) * (
             jnp.arange(n) >= j
         )
@@ -219,10 +220,12 @@ def cholesky(G: Any) -> Any:
 
 def bartlett_normals(freedom: int, m: int) -> int:
     """How many standard normals `bartlett` needs from outside."""
-    return m * (m - 1) // 2 + sum(f for f in _freedoms(freedom, m) if f <= FEW)
+    return m * (m - 1) // 2 + sum(
+        f for f in _chi_square_freedoms(freedom, m) if f <= SUMMED_FREEDOM
+    )
 
 
-def _freedoms(freedom: int, m: int) -> list[int]:
+def _chi_square_freedoms(freedom: int, m: int) -> list[int]:
     return [freedom - j for j in range(min(m, freedom))]  # falling
 
 
@@ -230,15 +233,15 @@ def bartlett(z: Any, key: Any, freedom: int, m: int) -> Any:
     """Lower (m, m) factor T of T T^T ~ Wishart_m(I, freedom); empty columns from `freedom` on, if
     that is below m.
 
-    z are standard normals; only rejection sampling, for more than FEW degrees of freedom, draws
+    z are standard normals; only rejection sampling, for more than SUMMED_FREEDOM degrees of freedom, draws
     from the key.
     """
     from jax import numpy as jnp
 
     below = z[: m * (m - 1) // 2]
     squares = z[m * (m - 1) // 2 :] ** 2
-    freedoms = _freedoms(freedom, m)
-    few = [f for f in freedoms if f <= FEW]
+    freedoms = _chi_square_freedoms(freedom, m)
+    few = [f for f in freedoms if f <= SUMMED_FREEDOM]
     ends = np.cumsum(few)
     chi2 = [squares[end - f : end].sum() for f, end in zip(few, ends)]
     large = 2 * gammas(key, np.array(freedoms[: len(freedoms) - len(few)]) / 2)
@@ -269,5 +272,9 @@ def gammas(key: Any, shapes: np.ndarray) -> Any:
         fits = (v > 0) & (-(y * y + z * z) / 2 < bound)
         return count + 1, jnp.where(done, value, d * v), done | fits
 
-    start = (jnp.asarray(APART, jnp.uint32), jnp.zeros(d.shape), jnp.zeros(d.shape, bool))
+    start = (
+        jnp.asarray(REJECTION_COUNTER, jnp.uint32),
+        jnp.zeros(d.shape),
+        jnp.zeros(d.shape, bool),
+    )
     return lax.while_loop(lambda carry: ~carry[2].all(), proposal, start)[1]

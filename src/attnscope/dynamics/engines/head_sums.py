@@ -108,14 +108,14 @@ def add_sequence(
             c = C[(l * m + h) * LANES :]
             for f in range(0, h, 2):
                 x = X[(l * m + f) * LANES :]
-                _partial(c, x, frame[block(h, f, m) :], lam, f == 0, lanes)
+                _partial_fields(c, x, frame[block(h, f, m) :], lam, f == 0, lanes)
             x = X[(l * m + h) * LANES :]
             if kind == ERF:
-                _erf(c, x, frame[block(h, h, m) :], s, lam, h == 0, lanes)
+                _erf_terms(c, x, frame[block(h, h, m) :], s, lam, h == 0, lanes)
             else:
-                _score(c, x, frame[block(h, h, m) :], s, lam, h == 0, lanes)
+                _final_scores(c, x, frame[block(h, h, m) :], s, lam, h == 0, lanes)
         if kind != ERF:
-            _softmax(C, s, kind, h, m, length, lanes)
+            _softmax_terms(C, s, kind, h, m, length, lanes)
     for i in range(lanes):
         y[i] = -y[i]
     for h in range(m // 2):
@@ -125,29 +125,29 @@ def add_sequence(
         y[i] *= 2.0 / batch
     for h in range(0, m, 2):
         if kind == ERF:
-            _weigh(C[h * LANES :], y, m, length, lanes)
+            _weigh_tokens(C[h * LANES :], y, m, length, lanes)
         else:
             _weigh_softmax(C, stats[h // 2 * 3 * LANES :], y, h, m, length, lam, lanes)
     for h in range(0, m, 2):
         c = C[h * LANES :]
         for f in range(0, m, 2):
-            _products(sums[block(h, f, n) :], c, X[f * LANES :], m, 0, length, lanes)
+            _add_products(sums[block(h, f, n) :], c, X[f * LANES :], m, 0, length, lanes)
             at = m * n * LANES + block(h, f, m)
             if f < h:
                 e = C[f * LANES :]
-                _products(sums[at:], c, e, m, F, length, lanes)
-                _products(sums[at + m * m * LANES :], c, e, m, 0, F, lanes)
+                _add_products(sums[at:], c, e, m, F, length, lanes)
+                _add_products(sums[at + m * m * LANES :], c, e, m, 0, F, lanes)
             elif f == h:
-                _squares(sums[at:], c, m, F, length, lanes)
-                _squares(sums[at + m * m * LANES :], c, m, 0, F, lanes)
+                _add_squares(sums[at:], c, m, F, length, lanes)
+                _add_squares(sums[at + m * m * LANES :], c, m, 0, F, lanes)
         for l in range(F):
             for f in range(0, r, 2):
                 x = R[(l * r + f) * LANES :]
-                _outer(sums[block(h, m + f, n) :], c[l * m * LANES :], x, lanes)
+                _add_outer(sums[block(h, m + f, n) :], c[l * m * LANES :], x, lanes)
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _weigh(c: Array, y: Array, m: int, length: int, lanes: int) -> None:
+def _weigh_tokens(c: Array, y: Array, m: int, length: int, lanes: int) -> None:
     """c of every token of a head times the factor."""
     for l in range(length):
         own = c[l * m * LANES :]
@@ -157,7 +157,9 @@ def _weigh(c: Array, y: Array, m: int, length: int, lanes: int) -> None:
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _partial(c: Array, x: Array, a: Array, lam: float, first: bool, lanes: int) -> None:
+def _partial_fields(
+    c: Array, x: Array, a: Array, lam: float, first: bool, lanes: int
+) -> None:
     """Score lam u and value w of a token by two more coordinates."""
     for i in range(lanes):
         u = 0.0 if first else c[i]
@@ -167,7 +169,7 @@ def _partial(c: Array, x: Array, a: Array, lam: float, first: bool, lanes: int) 
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _score(
+def _final_scores(
     c: Array, x: Array, a: Array, s: Array, lam: float, first: bool, lanes: int
 ) -> None:
     """The same by the last two, and the largest score."""
@@ -183,7 +185,9 @@ def _score(
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _erf(c: Array, x: Array, a: Array, s: Array, lam: float, first: bool, lanes: int) -> None:
+def _erf_terms(
+    c: Array, x: Array, a: Array, s: Array, lam: float, first: bool, lanes: int
+) -> None:
     """The same, then c of the token in place of score and value, and its share of T_h."""
     for i in range(lanes):
         u = 0.0 if first else c[i]
@@ -198,7 +202,9 @@ def _erf(c: Array, x: Array, a: Array, s: Array, lam: float, first: bool, lanes:
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _softmax(C: Array, s: Array, kind: int, h: int, m: int, length: int, lanes: int) -> None:
+def _softmax_terms(
+    C: Array, s: Array, kind: int, h: int, m: int, length: int, lanes: int
+) -> None:
     """The exponential of every token of a head in place of its score, and T_h."""
     for i in range(lanes):
         sink = exp_negative(s[TOP * LANES + i])
@@ -231,7 +237,7 @@ def _weigh_softmax(
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _outer(to: Array, c: Array, x: Array, lanes: int) -> None:
+def _add_outer(to: Array, c: Array, x: Array, lanes: int) -> None:
     """Add the block c x^T."""
     for i in range(lanes):
         first = c[i]
@@ -243,7 +249,7 @@ def _outer(to: Array, c: Array, x: Array, lanes: int) -> None:
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _products(
+def _add_products(
     to: Array, c: Array, x: Array, width: int, begin: int, end: int, lanes: int
 ) -> None:
     """Add the blocks c x^T of tokens begin..end-1, `width` rows apart: by fives and threes, so that
@@ -292,12 +298,12 @@ def _products(
             to[2 * LANES + j] += c0[j] * x0[j] + c1[j] * x1[j] + c2[j] * x2[j]
         l += 3
     while l < end:
-        _outer(to, c[l * step :], x[l * step :], lanes)
+        _add_outer(to, c[l * step :], x[l * step :], lanes)
         l += 1
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _squares(to: Array, c: Array, width: int, begin: int, end: int, lanes: int) -> None:
+def _add_squares(to: Array, c: Array, width: int, begin: int, end: int, lanes: int) -> None:
     """The same for the blocks c c^T, of which the entry above the diagonal is left out."""
     step = width * LANES
     threes = begin + (end - begin) // 3 * 3

@@ -26,11 +26,11 @@ from attnscope.numerics.border.x64 import computed_x64
 
 __all__ = ["Stepper", "fresh_state"]
 
-BLOCK = 1024  # temperatures handed over per call; fewer are padded
+BLOCK_TEMPERATURES = 1024  # temperatures handed over per call; fewer are padded
 # measured: a third less compilation, the same speed
 FAST_COMPILE = {"xla_backend_optimization_level": 1}
 GENERATOR = "threefry2x32"  # named, so that the user's default does not change results
-COMMON = ("keys", "step")  # what every state has beside the arrays of its step
+COMMON_KEYS = ("keys", "step")  # what every state has beside the arrays of its step
 
 
 def fresh_state(arrays: State, seed: int) -> State:
@@ -62,8 +62,8 @@ class Stepper:
         """The state after len(temperatures) more steps."""
         temperatures = checked_steps(state, temperatures, "advance")
         out = dict(state)
-        for i in range(0, len(temperatures), BLOCK):
-            out = self._advance_block(out, temperatures[i : i + BLOCK])
+        for i in range(0, len(temperatures), BLOCK_TEMPERATURES):
+            out = self._advance_block(out, temperatures[i : i + BLOCK_TEMPERATURES])
         return out
 
     def _advance_block(self, state: State, temperatures: np.ndarray) -> State:
@@ -71,19 +71,19 @@ class Stepper:
 
         count = len(temperatures)
         start = state["step"]
-        padded = np.pad(temperatures, (0, BLOCK - count), mode="edge")
-        arrays = {name: a for name, a in state.items() if name not in COMMON}
+        padded = np.pad(temperatures, (0, BLOCK_TEMPERATURES - count), mode="edge")
+        arrays = {name: a for name, a in state.items() if name not in COMMON_KEYS}
         runs = len(state["keys"])
         with computed_x64():
             if self._compiled is None:
-                self._compiled = jax.jit(self._loop, compiler_options=FAST_COMPILE)
+                self._compiled = jax.jit(self._loop_tile, compiler_options=FAST_COMPILE)
             parts = []
             # all are dispatched before the first is awaited
             for i in range(0, runs, self.tile):
-                tile = {name: _tile(a, i, self.tile) for name, a in arrays.items()}
+                tile = {name: _padded_tile(a, i, self.tile) for name, a in arrays.items()}
                 parts.append(
                     self._compiled(
-                        tile, _tile(state["keys"], i, self.tile), start, count, padded
+                        tile, _padded_tile(state["keys"], i, self.tile), start, count, padded
                     )
                 )
             joined = {
@@ -92,7 +92,7 @@ class Stepper:
             }
         return {**joined, "keys": state["keys"], "step": start + count}
 
-    def _loop(
+    def _loop_tile(
         self, tile: dict[str, Any], keys: Any, start: Any, count: Any, temperatures: Any
     ) -> dict[str, Any]:
         import jax
@@ -106,7 +106,7 @@ class Stepper:
         return jax.vmap(one_run)(tile, keys)
 
 
-def _tile(array: np.ndarray, first: int, size: int) -> np.ndarray:
+def _padded_tile(array: np.ndarray, first: int, size: int) -> np.ndarray:
     part = array[first : first + size]
     missing = [(0, size - len(part))] + [(0, 0)] * (part.ndim - 1)
     return np.pad(part, missing, mode="edge") if len(part) < size else part

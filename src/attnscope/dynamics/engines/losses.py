@@ -48,8 +48,8 @@ def squared_loss(predictor: Predictor, heads: int = 1) -> Loss:
     >>> float(loss(seen, told, 0.0, 0.5))
     4.0
     """
-    output = _output(predictor, heads, "squared_loss")
-    return lambda seen, told, noise, lam: (output(seen, lam) - _label(told, noise)) ** 2
+    output = _heads_output(predictor, heads, "squared_loss")
+    return lambda seen, told, noise, lam: (output(seen, lam) - _noisy_label(told, noise)) ** 2
 
 
 def logistic_loss(predictor: Predictor, heads: int = 1) -> Loss:
@@ -66,12 +66,12 @@ def logistic_loss(predictor: Predictor, heads: int = 1) -> Loss:
     >>> round(float(loss(np.zeros((2, 2)), told, 0.0, 0.5)), 4)
     0.6931
     """
-    output = _output(predictor, heads, "logistic_loss")
+    output = _heads_output(predictor, heads, "logistic_loss")
 
     def loss(seen: Any, told: Any, noise: Any, lam: Any) -> Any:
         import jax.numpy as jnp
 
-        return jnp.logaddexp(0.0, -jnp.sign(_label(told, noise)) * output(seen, lam))
+        return jnp.logaddexp(0.0, -jnp.sign(_noisy_label(told, noise)) * output(seen, lam))
 
     return loss
 
@@ -110,11 +110,11 @@ def output_loss(
     return losses[loss]
 
 
-def _label(told: Any, noise: Any) -> Any:
+def _noisy_label(told: Any, noise: Any) -> Any:
     return sum(told[i, 2 * i + 1] for i in range(told.shape[0])) + noise  # X_i.v_i*
 
 
-def _output(predictor: Predictor, heads: int, of: str) -> Callable[[Any, Any], Any]:
+def _heads_output(predictor: Predictor, heads: int, of: str) -> Callable[[Any, Any], Any]:
     needs("jax", of)
     weights = weight_function(predictor, of)
     heads = check.integer(heads, "heads", of, 1)

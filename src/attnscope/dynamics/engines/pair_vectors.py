@@ -16,7 +16,7 @@ from attnscope.theory.overlaps import GRAM_TOLERANCE, Overlaps, checked_overlaps
 __all__ = ["lengths", "pair_overlaps", "vectors_with"]
 
 # squared distance from the span of the others below which a vector counts as inside it
-ROUNDING = 1e-15
+INSIDE_SPAN_DISTANCE = 1e-15
 
 
 def pair_overlaps(task: SingleLocation, k: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -56,30 +56,32 @@ def vectors_with(
     # teachers first: their frame is given
     matrices = gram(o, task.alignment)[:, [2, 3, 0, 1]][:, :, [2, 3, 0, 1]]
     pairs = [
-        _pair(G, task, np.random.default_rng([seed, run, 3]), of)
+        _vector_pair(G, task, np.random.default_rng([seed, run, 3]), of)
         for run, G in enumerate(matrices)
     ]
     return np.stack([k for k, _ in pairs]), np.stack([v for _, v in pairs])
 
 
-def _pair(
+def _vector_pair(
     G: np.ndarray, task: SingleLocation, rng: np.random.Generator, of: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Unit vectors k, v whose Gram matrix with (k*, v*), listed first, is G."""
     # in d < 4 roundoff of the overlaps must not ask for one more dimension
-    coordinates, kept = _factor(G, ROUNDING if task.dim >= 4 else GRAM_TOLERANCE)
+    coordinates, kept = _cholesky_factor(
+        G, INSIDE_SPAN_DISTANCE if task.dim >= 4 else GRAM_TOLERANCE
+    )
     if len(kept) > task.dim:
         got = f"{len(kept)} independent vectors"
         raise bad(
             "overlaps", of, f"those of vectors in dimension {task.dim}", got, "a larger dim"
         )
     known = [x for x, axis in ((task.key, 0), (task.value, 1)) if axis in kept]
-    frame = _orthonormal([*known, *rng.standard_normal((len(kept) - len(known), task.dim))])
+    frame = _gram_schmidt([*known, *rng.standard_normal((len(kept) - len(known), task.dim))])
     k, v = coordinates[2:] @ frame
     return k / np.linalg.norm(k), v / np.linalg.norm(v)
 
 
-def _factor(G: np.ndarray, smallest: float) -> tuple[np.ndarray, list[int]]:
+def _cholesky_factor(G: np.ndarray, smallest: float) -> tuple[np.ndarray, list[int]]:
     """Cholesky factor of a positive semidefinite matrix without its empty columns,
     and which rows brought a new axis.
     """
@@ -94,7 +96,7 @@ def _factor(G: np.ndarray, smallest: float) -> tuple[np.ndarray, list[int]]:
     return np.stack(columns, axis=1), kept
 
 
-def _orthonormal(vectors: list[np.ndarray]) -> np.ndarray:
+def _gram_schmidt(vectors: list[np.ndarray]) -> np.ndarray:
     """Gram-Schmidt, each vector twice: the second pass removes the roundoff of the first."""
     frame: list[np.ndarray] = []
     for x in vectors:

@@ -30,9 +30,9 @@ from attnscope.theory.overlaps import Overlaps, checked_overlaps, head_gram
 
 __all__ = ["PlantedEngine", "loss_gradient", "stream"]
 
-STREAM = 0x91A47ED  # keeps these random streams apart from all others
+PLANTED_STREAM = 0x91A47ED  # separates these random streams from all others
 # runs per call of the compiled gradient: its shape never changes, so neither do the bits of a run
-TILE = 32
+RUNS_PER_TILE = 32
 
 
 class PlantedEngine:
@@ -65,11 +65,11 @@ class PlantedEngine:
         if constraint not in ("sphere", "free"):
             raise bad("constraint", of, "'sphere' or 'free'", constraint)
         self.sphere = constraint == "sphere"
-        self._prepare()
+        self._prepare_task()
         self.gradient = loss_gradient(predictor, heads, loss, of)
 
-    def _prepare(self) -> None:
-        """What this engine needs of the task beyond that, or one sentence."""
+    def _prepare_task(self) -> None:
+        """Check or store what this engine needs of the task in addition."""
         raise NotImplementedError
 
     def init(self, overlaps: np.ndarray, seed: int = 0) -> State:
@@ -88,7 +88,7 @@ class PlantedEngine:
 def stream(seed: int, run: int, step: int) -> np.random.Generator:
     """The random numbers of one step of one run."""
     return np.random.Generator(
-        np.random.Philox(key=[seed, run], counter=[0, 0, step, STREAM])
+        np.random.Philox(key=[seed, run], counter=[0, 0, step, PLANTED_STREAM])
     )
 
 
@@ -115,15 +115,15 @@ def loss_gradient(
         real = np.stack(masks)
         parts = []
         with computed_x64():
-            for i in range(0, len(seen), TILE):
-                tile = [_filled(x[i : i + TILE]) for x in (seen, told, real)]
+            for i in range(0, len(seen), RUNS_PER_TILE):
+                tile = [_filled_tile(x[i : i + RUNS_PER_TILE]) for x in (seen, told, real)]
                 parts.append(np.asarray(compiled(*tile, lam)))
         return np.concatenate(parts)[: len(seen)]
 
     return gradient
 
 
-def _filled(x: np.ndarray) -> np.ndarray:
-    """x with its last row repeated up to TILE rows."""
-    missing = [(0, TILE - len(x))] + [(0, 0)] * (x.ndim - 1)
+def _filled_tile(x: np.ndarray) -> np.ndarray:
+    """x with its last row repeated up to RUNS_PER_TILE rows."""
+    missing = [(0, RUNS_PER_TILE - len(x))] + [(0, 0)] * (x.ndim - 1)
     return np.pad(x, missing, mode="edge")

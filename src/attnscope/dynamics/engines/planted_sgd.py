@@ -33,7 +33,7 @@ __all__ = ["PlantedSgd"]
 
 # eigenvalue of G, relative, below which a direction counts as spanned by the others: 50 roundings;
 # a gradient's part along it, 1e-7 of what such short vectors see, is then drawn afresh
-DEPENDENT = 1e-14
+DEPENDENT_EIGENVALUE = 1e-14
 
 
 class PlantedSgd(PlantedEngine):
@@ -42,7 +42,7 @@ class PlantedSgd(PlantedEngine):
     State: "gram" (runs, V, V) of (k_1, v_1, ..., teachers), "seed" and "step".
     """
 
-    def _prepare(self) -> None:
+    def _prepare_task(self) -> None:
         vectors = self.students + len(self.task.teacher_gram)
         if self.task.dim < vectors:
             must = f"an integer >= {vectors} with engine='reduced'"
@@ -64,7 +64,7 @@ class PlantedSgd(PlantedEngine):
         step = int(state["step"])
         with np.errstate(all="ignore"):
             for lam in np.asarray(temperatures, dtype=np.float64):
-                G = self._step(G, int(state["seed"]), step, float(lam))
+                G = self._step_all_runs(G, int(state["seed"]), step, float(lam))
                 step += 1
         return {"gram": G, "seed": state["seed"], "step": np.array(step)}
 
@@ -84,7 +84,7 @@ class PlantedSgd(PlantedEngine):
 
     # -- one step ----------------------------------------------------------------------------------
 
-    def _step(self, G: np.ndarray, seed: int, step: int, lam: float) -> np.ndarray:
+    def _step_all_runs(self, G: np.ndarray, seed: int, step: int, lam: float) -> np.ndarray:
         alive = np.flatnonzero(np.isfinite(G).all(axis=(1, 2)))
         if not alive.size:
             return G
@@ -98,12 +98,12 @@ class PlantedSgd(PlantedEngine):
         ]
         c = self.gradient(drawn, labels, lam) / self.batch_size
         out = G.copy()
-        out[alive] = self._moved(
+        out[alive] = self._moved_grams(
             G[alive], drawn, c.reshape(len(alive), -1, self.students), rngs
         )
         return out
 
-    def _moved(
+    def _moved_grams(
         self,
         G: np.ndarray,
         drawn: list[Projections],
@@ -120,7 +120,7 @@ class PlantedSgd(PlantedEngine):
         turned = np.ascontiguousarray(c.swapaxes(1, 2))
         along = turned @ fields  # (runs, m, V): g_a.P_j
         # (runs, m, m): g_a.g_b
-        pairs = self._pairs(G, along, spread.swapaxes(1, 2) @ spread, rngs)
+        pairs = self._gradient_products(G, along, spread.swapaxes(1, 2) @ spread, rngs)
         own = np.diagonal(along, axis1=1, axis2=2) if self.sphere else np.zeros((len(G), m))
         kept = (1 + alpha * own)[:, :, None]
         cross = alpha * kept * along[:, :, :m].swapaxes(1, 2)  # [a, b]: alpha kept_a P_a.g_b
@@ -144,11 +144,11 @@ class PlantedSgd(PlantedEngine):
         out[:, m:, :m] = corner.swapaxes(1, 2)
         return out
 
-    def _pairs(
+    def _gradient_products(
         self, G: np.ndarray, along: np.ndarray, S: np.ndarray, rngs: list[np.random.Generator]
     ) -> np.ndarray:
         values, axes = np.linalg.eigh(G)
-        kept = values > DEPENDENT * values[:, -1:]
+        kept = values > DEPENDENT_EIGENVALUE * values[:, -1:]
         inverse = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
         inside = along @ axes * inverse[:, None, :]
         freedom = self.task.dim - kept.sum(axis=1)

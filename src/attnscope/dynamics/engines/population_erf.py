@@ -17,7 +17,7 @@ notation: s signal, L length, gam scale of the informative token, lam temperatur
 With A' = E, E' = -2aE, B' = F/q, F' = -2aF/q^2, Z' = 2EB (derivatives in a), partial derivatives
 follow, and
     grad_k R = R_kappa k* + R_eta v* + R_rho v,     grad_v R = R_theta k* + R_nu v* + R_rho k.
-A step moves k to (k - alpha t_k) / |k - alpha t_k| with t_k = (I - k k^T) grad_k R, and v likewise;
+A step moves k to (k - alpha t_k) / |k - alpha t_k| with t_k = (I - k k^T) grad_k R, and the same for v;
 the new overlaps are inner products of combinations of (k, v, k*, v*): they follow from the old five
 in any dimension.
 
@@ -49,23 +49,25 @@ from attnscope.numerics.compiled.run_tiles import LANES, from_tiles, share, to_t
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.law import Law
 
-__all__ = ["ORDER", "PopulationErf", "population_steps"]
+__all__ = ["OVERLAP_ORDER", "PopulationErf", "population_steps"]
 
 Array = np.ndarray
 
-ORDER = ("kappa", "eta", "theta", "nu", "rho")
-BLOCK = 4096  # steps whose constants are tabulated at once under a schedule: 2.4 MB
+OVERLAP_ORDER = ("kappa", "eta", "theta", "nu", "rho")
+CONSTANT_BLOCK_STEPS = (
+    4096  # steps whose constants are tabulated at once under a schedule: 2.4 MB
+)
 # Gauss-Legendre for the c_j. Measured: with 12 nodes already Z is right to 3e-16 for lam from 1e-3
 # to 1e3.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
-SMALL = 1e-17  # where the series ends: below the rounding of Z
-GROUP = 12  # terms of the series added per sweep over the lanes
-TERMS = 60  # room for the c_j: 2^-57 < SMALL, in whole groups
-CONSTANTS = 14  # columns of a row of constants before the c_j
-COUNT = CONSTANTS - 1  # column that holds the number of terms
+SERIES_END = 1e-17  # where the series ends: below the rounding of Z
+TERMS_PER_SWEEP = 12  # terms of the series added per sweep over the lanes
+MOST_TERMS = 60  # columns for the c_j: 2^-57 < SERIES_END, in whole groups
+CONSTANT_COLUMNS = 14  # columns of a row of constants before the c_j
+TERM_COUNT_COLUMN = CONSTANT_COLUMNS - 1  # column that holds the number of terms
 ERF_SLOPE = 2 / math.sqrt(math.pi)  # erf'(0)
-LARGEST = 700.0  # w from which on e^{-w} counts as zero; keeps the series finite
-TILE_STEP = 2e-7  # seconds, roughly: decides only whether threads are worth starting
+LARGEST_W = 700.0  # w from which on e^{-w} counts as zero; keeps the series finite
+TILE_STEP_SECONDS = 2e-7  # seconds, roughly: decides only whether threads are worth starting
 
 
 class PopulationErf:
@@ -99,7 +101,7 @@ def population_steps(
     """The overlaps after len(temperatures) steps of projected gradient descent on the population
     risk.
 
-    state (5, runs) in the order of ORDER; temperatures (steps,) the lam of each step; the law with
+    state (5, runs) in the order of OVERLAP_ORDER; temperatures (steps,) the lam of each step; the law with
     k* perp v*. Returns a new (5, runs). Two calls with a split schedule equal one call bit for bit,
     and a run does not depend on the others. A run that becomes non-finite stays so: check where you
     log. Nothing is validated beyond the shape of the state.
@@ -110,7 +112,7 @@ def population_steps(
     array([0.984, 0.   , 0.   , 1.   , 0.   ])
     """
     state = np.ascontiguousarray(state, dtype=np.float64)
-    if state.ndim != 2 or state.shape[0] != len(ORDER):
+    if state.ndim != 2 or state.shape[0] != len(OVERLAP_ORDER):
         raise bad(
             "state", "population_steps", "an array of shape (5, runs)", f"shape {state.shape}"
         )
@@ -120,28 +122,28 @@ def population_steps(
     tiles = to_tiles(state)
     setting = (float(step_size), float(law.gamma), float(law.signal), int(law.length))
     if np.all(temperatures == temperatures[0]):
-        _run(tiles, _constant(float(temperatures[0]), *setting), temperatures.size)
+        _run_tiles(tiles, _constant_row(float(temperatures[0]), *setting), temperatures.size)
     else:
-        for i in range(0, temperatures.size, BLOCK):
-            rows = _constants(temperatures[i : i + BLOCK], *setting)
-            _run(tiles, rows, len(rows))
+        for i in range(0, temperatures.size, CONSTANT_BLOCK_STEPS):
+            rows = _constant_rows(temperatures[i : i + CONSTANT_BLOCK_STEPS], *setting)
+            _run_tiles(tiles, rows, len(rows))
     return from_tiles(tiles, state.shape[1])
 
 
-def _run(tiles: np.ndarray, rows: np.ndarray, steps: int) -> None:
+def _run_tiles(tiles: np.ndarray, rows: np.ndarray, steps: int) -> None:
     def work(begin: int, end: int) -> None:
-        _advance(tiles[begin:end], rows, steps, LANES)
+        _advance_tiles(tiles[begin:end], rows, steps, LANES)
 
-    share(work, len(tiles), len(tiles) * steps * TILE_STEP)
+    share(work, len(tiles), len(tiles) * steps * TILE_STEP_SECONDS)
 
 
 @lru_cache(maxsize=16)  # 600 bytes each; a run at one temperature asks at every log point
-def _constant(lam: float, alpha: float, gam: float, s: float, length: int) -> np.ndarray:
+def _constant_row(lam: float, alpha: float, gam: float, s: float, length: int) -> np.ndarray:
     """The row of one temperature."""
-    return _constants(np.array([lam]), alpha, gam, s, length)
+    return _constant_rows(np.array([lam]), alpha, gam, s, length)
 
 
-def _constants(
+def _constant_rows(
     lam: np.ndarray, alpha: float, gam: float, s: float, length: int
 ) -> np.ndarray:
     """A row per temperature: the constants of a step (the gradient's times the step size),
@@ -174,16 +176,16 @@ def _constants(
         slope * 2 * s**2,
     ]
     columns += [slope * 2 * others * C * s, slope * 4 * others * C * n]
-    rows = np.zeros((lam.size, CONSTANTS + TERMS))
+    rows = np.zeros((lam.size, CONSTANT_COLUMNS + MOST_TERMS))
     for i, column in enumerate(columns):
         rows[:, i] = column
     y_max = 4 * g2 / (1 + 4 * g2)  # 1 - 1/q^2 without cancellation
-    _coefficients(rows, y_max, y_max / (1 + 1 / q), NODES, WEIGHTS, LANES)
+    _write_coefficients(rows, y_max, y_max / (1 + 1 / q), NODES, WEIGHTS, LANES)
     return rows
 
 
 @njit(**FUSED_FLAGS)
-def _coefficients(
+def _write_coefficients(
     rows: Array,
     y_max: Array,
     width: Array,
@@ -196,13 +198,13 @@ def _coefficients(
     """
     y = np.empty(LANES)
     power = np.empty(LANES)
-    c = np.empty((TERMS, LANES))
+    c = np.empty((MOST_TERMS, LANES))
     for first in range(0, width.size, lanes):
         here = min(lanes, width.size - first)
         most = 0
         for t in range(here):
-            rows[first + t, COUNT] = _terms(y_max[first + t])
-            most = max(most, int(rows[first + t, COUNT]))
+            rows[first + t, TERM_COUNT_COLUMN] = _term_count(y_max[first + t])
+            most = max(most, int(rows[first + t, TERM_COUNT_COLUMN]))
         c[:] = 0.0
         for node in range(nodes.size):
             for t in range(lanes):
@@ -216,22 +218,22 @@ def _coefficients(
                     c[j, t] += power[t]
                     power[t] *= y[t] * over
         for t in range(here):
-            for j in range(int(rows[first + t, COUNT])):
-                rows[first + t, CONSTANTS + j] = c[j, t]
+            for j in range(int(rows[first + t, TERM_COUNT_COLUMN])):
+                rows[first + t, CONSTANT_COLUMNS + j] = c[j, t]
 
 
 @njit(**FUSED_FLAGS)
-def _terms(y_max: float) -> int:
-    """How many terms leave a remainder below SMALL."""
+def _term_count(y_max: float) -> int:
+    """How many terms leave a remainder below SERIES_END."""
     terms, bound = 1, 1.0
-    while bound > SMALL and terms < TERMS:
+    while bound > SERIES_END and terms < MOST_TERMS:
         bound *= 0.5 * y_max
         terms += 1
     return terms
 
 
 @njit(**FUSED_FLAGS)
-def _advance(tiles: Array, rows: Array, steps: int, lanes: int) -> None:
+def _advance_tiles(tiles: Array, rows: Array, steps: int, lanes: int) -> None:
     """Advance tiles (n, 5, LANES) in place; `lanes` = LANES, at run time:
     a constant unrolls the loops.
     """
@@ -246,23 +248,23 @@ def _advance(tiles: Array, rows: Array, steps: int, lanes: int) -> None:
                 x[j, i] = tiles[tile, j, i]
         for t in range(steps):
             row = rows[t if scheduled else 0]
-            _transcendentals(x, row, lanes)
-            _series(x, row, lanes)
-            _move(x, row, lanes)
+            _write_exp_and_erf(x, row, lanes)
+            _write_series(x, row, lanes)
+            _move_overlaps(x, row, lanes)
         for j in range(5):
             for i in range(lanes):
                 tiles[tile, j, i] = x[j, i]
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _transcendentals(x: Array, row: Array, lanes: int) -> None:
+def _write_exp_and_erf(x: Array, row: Array, lanes: int) -> None:
     m = row[0]
     q_inverse = row[1]
     for i in range(lanes):
         a = m * x[0, i]
         b = a * q_inverse
         w = a * a
-        w = w if w < LARGEST else LARGEST
+        w = w if w < LARGEST_W else LARGEST_W
         e = exp_negative(w)
         f = exp_negative(b * b)
         x[5, i], x[6, i], x[7, i] = w, e, f
@@ -270,12 +272,15 @@ def _transcendentals(x: Array, row: Array, lanes: int) -> None:
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _series(x: Array, row: Array, lanes: int) -> None:
+def _write_series(x: Array, row: Array, lanes: int) -> None:
     """x[10] = sum_j c_j w^j, twelve terms per sweep, by pairs: Horner's rule is one long chain."""
     for i in range(lanes):
         x[10, i] = 0.0
-    last = CONSTANTS + (int(row[COUNT]) - 1) // GROUP * GROUP
-    for j in range(last, CONSTANTS - 1, -GROUP):
+    last = (
+        CONSTANT_COLUMNS
+        + (int(row[TERM_COUNT_COLUMN]) - 1) // TERMS_PER_SWEEP * TERMS_PER_SWEEP
+    )
+    for j in range(last, CONSTANT_COLUMNS - 1, -TERMS_PER_SWEEP):
         c0 = row[j]
         c1 = row[j + 1]
         c2 = row[j + 2]
@@ -299,7 +304,7 @@ def _series(x: Array, row: Array, lanes: int) -> None:
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _move(x: Array, row: Array, lanes: int) -> None:
+def _move_overlaps(x: Array, row: Array, lanes: int) -> None:
     """One step of the five overlaps. R_* are the partial derivatives times the step size."""
     m = row[0]
     q_inverse = row[1]

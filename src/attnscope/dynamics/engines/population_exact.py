@@ -5,7 +5,7 @@ notation: R_kap ... R_rho the partial derivatives of the risk in the overlaps (t
 alpha = step size, c = k*.v*.
 
     grad_k R = R_kap k* + R_eta v* + R_rho v,      grad_v R = R_the k* + R_nu v* + R_rho k,
-    k <- (k - alpha (I - k k^T) grad_k R)/|.|,     v likewise, both from the old pair.
+    k <- (k - alpha (I - k k^T) grad_k R)/|.|,     the same for v, both from the old pair.
 
 New k and v are combinations of (k, v, k*, v*), so their inner products follow from the 4 x 4 Gram
 matrix of these, whatever the dimension. As the step is tangential, |k - alpha t|^2 = 1 + alpha^2
@@ -36,14 +36,12 @@ from attnscope.theory.route import (
 
 __all__ = ["PopulationExact", "exact_gradient"]
 
-NAME = "PopulationExact"
-
 
 class PopulationExact:
     """Projected gradient descent on the exact risk; state: "overlaps" (5, runs).
 
     Args:
-        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        task: a planted task: SingleLocation, MultiLocation, ..., or your own Planted.
         predictor: one head with an exact gradient on this task.
         step_size: alpha > 0.
 
@@ -57,36 +55,36 @@ class PopulationExact:
     """
 
     def __init__(self, task: PlantedTask, predictor: Predictor, step_size: float) -> None:
-        self.task = checked_planted(task, NAME)
+        self.task = checked_planted(task, "PopulationExact")
         self.predictor = predictor
-        self.step_size = check.real(step_size, "step_size", NAME, 0, strict=True)
-        self.gradient = exact_gradient(self.task, predictor, NAME)
+        self.step_size = check.real(step_size, "step_size", "PopulationExact", 0, strict=True)
+        self.gradient = exact_gradient(self.task, predictor, "PopulationExact")
         self.prepared = False
 
     def init(self, overlaps: np.ndarray, seed: int = 0) -> State:
         """Runs that start at overlaps (5, runs). Nothing is random."""
-        check.seed_value(seed, NAME)
-        o = Overlaps(*check.array(overlaps, "overlaps", NAME, (5, None)))
-        return {"overlaps": np.stack(checked_overlaps(o, self.task, NAME))}
+        check.seed_value(seed, "PopulationExact")
+        o = Overlaps(*check.array(overlaps, "overlaps", "PopulationExact", (5, None)))
+        return {"overlaps": np.stack(checked_overlaps(o, self.task, "PopulationExact"))}
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
         """State after len(temperatures) more steps;
         a run that leaves the finite numbers stays outside.
         """
-        temperatures = checked_steps(state, temperatures, f"{NAME}.advance")
+        temperatures = checked_steps(state, temperatures, "PopulationExact.advance")
         o = state["overlaps"]
         if not self.prepared:
-            self._prepare()
+            self._prepare_gradient()
         with np.errstate(all="ignore"):
             for lam in temperatures:
-                o = self._step(o, float(lam))
+                o = self._step_all_runs(o, float(lam))
         return {"overlaps": o}
 
     def overlaps(self, state: State) -> np.ndarray:
         """(5, runs)."""
         return state["overlaps"]
 
-    def _prepare(self) -> None:
+    def _prepare_gradient(self) -> None:
         """At a constant temperature, where the pair has one, its prepared gradient: always or
         never, so that a run's bits do not depend on how its steps are divided.
         """
@@ -98,7 +96,7 @@ class PopulationExact:
         if found is not None:
             self.gradient = lambda o, lam: found(o)
 
-    def _step(self, o: np.ndarray, lam: float) -> np.ndarray:
+    def _step_all_runs(self, o: np.ndarray, lam: float) -> np.ndarray:
         kap, eta, the, nu, rho = o
         c = alignment_of(self.task)
         alpha = self.step_size
@@ -115,10 +113,10 @@ class PopulationExact:
             (kap, the, 1.0, c),
             (eta, nu, c, 1.0),
         )
-        a_dot, b_dot = ([_combine(x, row) for row in rows] for x in (a, b))
-        size_a = np.sqrt(_combine(a, a_dot))
-        size_b = np.sqrt(_combine(b, b_dot))
-        new_rho = _combine(b, a_dot) / (size_a * size_b)
+        a_dot, b_dot = ([_gram_product(x, row) for row in rows] for x in (a, b))
+        size_a = np.sqrt(_gram_product(a, a_dot))
+        size_b = np.sqrt(_gram_product(b, b_dot))
+        new_rho = _gram_product(b, a_dot) / (size_a * size_b)
         return np.stack(
             [
                 a_dot[2] / size_a,
@@ -130,7 +128,7 @@ class PopulationExact:
         )
 
 
-def _combine(x: Any, y: Any) -> Any:
+def _gram_product(x: Any, y: Any) -> Any:
     return x[0] * y[0] + x[1] * y[1] + x[2] * y[2] + x[3] * y[3]
 
 

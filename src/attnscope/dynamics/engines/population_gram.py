@@ -28,8 +28,6 @@ from attnscope.theory.route import checked_planted
 
 __all__ = ["PopulationGram"]
 
-NAME = "PopulationGram"
-
 
 class PopulationGram:
     """Descent on the risk of a MultiHead; state: "gram" (runs, V, V) of (k_1, v_1, ..., teachers).
@@ -41,17 +39,17 @@ class PopulationGram:
     def __init__(
         self, task: Any, predictor: MultiHead, step_size: float, constraint: str = "sphere"
     ) -> None:
-        self.task = checked_planted(task, NAME)
+        self.task = checked_planted(task, "PopulationGram")
         self.predictor = predictor
-        self.step_size = check.real(step_size, "step_size", NAME, 0, strict=True)
+        self.step_size = check.real(step_size, "step_size", "PopulationGram", 0, strict=True)
         if constraint not in ("sphere", "free"):
-            raise bad("constraint", NAME, "'sphere' or 'free'", constraint)
+            raise bad("constraint", "PopulationGram", "'sphere' or 'free'", constraint)
         self.sphere = constraint == "sphere"
         weight_function(predictor.head, "train")  # or one sentence, before any work
 
     def start(self, matrix: np.ndarray, seed: int = 0) -> State:
         """Runs that start at Gram matrices (runs, V, V). Nothing is random."""
-        G = checked_gram(matrix, self.task, 2 * self.predictor.heads, NAME)
+        G = checked_gram(matrix, self.task, 2 * self.predictor.heads, "PopulationGram")
         return {"gram": G}
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
@@ -64,7 +62,7 @@ class PopulationGram:
             for lam in lams:
                 if not np.isfinite(matrix).all():
                     break
-                matrix = self._step(matrix, float(lam))
+                matrix = self._step_all_runs(matrix, float(lam))
             G[i] = matrix
         return {"gram": G}
 
@@ -72,7 +70,7 @@ class PopulationGram:
         """(runs, V, V)."""
         return state["gram"]
 
-    def _step(self, G: np.ndarray, lam: float) -> np.ndarray:
+    def _step_all_runs(self, G: np.ndarray, lam: float) -> np.ndarray:
         m = 2 * self.predictor.heads
         own = np.arange(m)
         # rows: the gradients' coefficients on all vectors

@@ -35,12 +35,12 @@ class PopulationLinear(PopulationExact):
         lam = np.asarray(temperatures, dtype=np.float64)
         numbers = (law.gamma**2, law.signal, float(law.length) - 1, float(law.alignment))
         offset: float = getattr(self.predictor, "offset")  # noqa: B009  # LinearAttention's own
-        _steps(o, lam, float(self.step_size), float(offset), *numbers, LANES)
+        _advance_runs(o, lam, float(self.step_size), float(offset), *numbers, LANES)
         return {"overlaps": o}
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def _steps(
+def _advance_runs(
     o: Array,
     temperatures: Array,
     alpha: float,

@@ -35,8 +35,8 @@ Array = np.ndarray
 Y, M, W, WA, P = range(5)
 # ... z, the coordinates of x_1 and x_2, and sums over the batch
 Z, X11, X12, X13, X21, X22, X23, G1, G2, G3, OUT = range(5, 16)
-ROWS = 16
-SAMPLE = (
+POSITIONAL_ROWS = 16
+SEQUENCE_SECONDS = (
     1.6e-6  # seconds a sequence and tile: decides only whether threads are worth starting
 )
 
@@ -56,13 +56,13 @@ def positional_steps(
     """
     columns = np.concatenate([state, settings])
     setting = (steps, step_size, batch_size, degrees)
-    seconds = steps * batch_size * SAMPLE
-    moved, generators = through_tiles(_advance, columns, generators, setting, seconds)
+    seconds = steps * batch_size * SEQUENCE_SECONDS
+    moved, generators = through_tiles(_advance_tiles, columns, generators, setting, seconds)
     return moved[:2], generators
 
 
 @njit(**FUSED_FLAGS)
-def _advance(
+def _advance_tiles(
     tiles: Array,
     seeds: Array,
     steps: int,
@@ -72,7 +72,7 @@ def _advance(
     lanes: int,
 ) -> None:
     """Advance tiles (n, 5, LANES) and generators (n, 4, LANES) in place."""
-    x = np.empty((ROWS, LANES))
+    x = np.empty((POSITIONAL_ROWS, LANES))
     g = np.empty(4 * LANES, np.uint64)
     z = np.empty(2 * LANES)
     chi2 = np.empty(2 * LANES)
@@ -92,9 +92,9 @@ def _advance(
                     for i in range(lanes):
                         x[X11 + half, i] = z[i]
                         x[X21 + half, i] = z[LANES + i]
-                _sequence(x, lanes)
+                _add_sequence(x, lanes)
             chi_square_pair(chi2, z, g, degrees, lanes)
-            _move(x, chi2, alpha / batch, lanes)
+            _move_overlaps(x, chi2, alpha / batch, lanes)
         give_tile(x, g, tiles[tile], seeds[tile], lanes)
 
 
@@ -105,7 +105,7 @@ def _logistic(x: float) -> float:
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _sequence(x: Array, lanes: int) -> None:
+def _add_sequence(x: Array, lanes: int) -> None:
     """Add the gradient of one sequence to the sums."""
     for i in range(lanes):
         length = x[P, i]
@@ -131,7 +131,7 @@ def _sequence(x: Array, lanes: int) -> None:
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _move(x: Array, chi2: Array, alpha: float, lanes: int) -> None:
+def _move_overlaps(x: Array, chi2: Array, alpha: float, lanes: int) -> None:
     """Step along the tangent and renormalise."""
     for i in range(lanes):
         y = x[Y, i]

@@ -46,13 +46,13 @@ from attnscope.numerics.compiled.tile_loop import give_tile, take_tile, through_
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.law import Law
 
-__all__ = ["ORDER", "SgdErf", "seed_generators", "sgd_steps"]
+__all__ = ["OVERLAP_ORDER", "SgdErf", "seed_generators", "sgd_steps"]
 
 Array = np.ndarray
 
-ORDER = ("kappa", "eta", "theta", "nu", "rho")
+OVERLAP_ORDER = ("kappa", "eta", "theta", "nu", "rho")
 ERF_SLOPE = 2 / math.sqrt(math.pi)  # erf'(0)
-PIVOT = 1e-15  # squared pivots below are rounding: 1 - x^2 is known to about 2e-16
+ROUNDING_PIVOT = 1e-15  # squared pivots below are rounding: 1 - x^2 is known to about 2e-16
 # rows of the work array: the overlaps (0..4), the frame, ...
 R2, N2, N3, T2, T3, T4 = range(5, 11)
 # ... sums over the background tokens of a sample, with p = lam erf'(lam u) w and sigma = erf(lam
@@ -63,9 +63,9 @@ OUT, P_2, S_1, S_2, P_P, P_S, S_S = range(11, 18)
 GK2, GK3, GV1, GV2, GV3, C_INF, E_INF, Q11, Q12, Q22, I11, I12, I22 = range(18, 31)
 # ... (u, x2) of an informative token; gradients along e4; the Cholesky factor of P
 U, X2, GK4, GV4, L11, L21, L22 = range(31, 38)
-ROWS = 38
+ERF_ROWS = 38
 # seconds per token and tile, roughly: decides only whether threads are worth starting
-TOKEN = 1e-7
+TOKEN_SECONDS = 1e-7
 
 
 class SgdErf:
@@ -113,7 +113,7 @@ def sgd_steps(
     """Overlaps and generator states after len(temperatures) steps of mini-batch SGD on fresh
     batches.
 
-    state (5, runs) in the order of ORDER; generator_states (runs, 4) from `seed_generators`;
+    state (5, runs) in the order of OVERLAP_ORDER; generator_states (runs, 4) from `seed_generators`;
     temperatures (steps,) the lam of each step; the law with k* perp v*; dim >= 4. Run i depends on
     its own column and generator only. Two calls with a split schedule, the generators handed on,
     equal one call bit for bit. A run that becomes non-finite stays so.
@@ -122,7 +122,7 @@ def sgd_steps(
     generators = np.ascontiguousarray(generator_states, dtype=np.uint64)
     if (
         state.ndim != 2
-        or state.shape[0] != len(ORDER)
+        or state.shape[0] != len(OVERLAP_ORDER)
         or generators.shape != (state.shape[1], 4)
     ):
         got = f"shapes {state.shape} and {generators.shape}"
@@ -154,10 +154,10 @@ def sgd_steps(
     degrees = int(dim) - 4
     variance = gamma**2
     starts = (state, generators, temperatures)
-    return _run(*starts, task, degrees=degrees, informative_variance=variance)
+    return _run_tiles(*starts, task, degrees=degrees, informative_variance=variance)
 
 
-def _run(
+def _run_tiles(
     state: Array,
     generators: Array,
     temperatures: Array,
@@ -172,12 +172,12 @@ def _run(
     length = task[3]
     batch_size = task[4]
     setting = (temperatures, *task, degrees, informative_variance)
-    seconds = temperatures.size * batch_size * length * TOKEN
-    return through_tiles(_advance, state, generators, setting, seconds)
+    seconds = temperatures.size * batch_size * length * TOKEN_SECONDS
+    return through_tiles(_advance_tiles, state, generators, setting, seconds)
 
 
 @njit(**FUSED_FLAGS)
-def _advance(
+def _advance_tiles(
     tiles: Array,
     seeds: Array,
     temperatures: Array,
@@ -195,7 +195,7 @@ def _advance(
     `lanes` = LANES (see population_erf).
     """
     # local arrays of constant shape: the compiler then knows that their rows do not overlap
-    x = np.empty((ROWS, LANES))
+    x = np.empty((ERF_ROWS, LANES))
     g = np.empty(4 * LANES, np.uint64)
     z = np.empty(2 * LANES)
     chi2 = np.empty(2 * LANES)
@@ -203,23 +203,23 @@ def _advance(
         take_tile(x, g, tiles[tile], seeds[tile], lanes)
         for t in range(temperatures.size):
             lam = temperatures[t]
-            _frame(x, lanes)
-            _clear(x, GK2, I22, lanes)
+            _write_frame(x, lanes)
+            _clear_rows(x, GK2, I22, lanes)
             for _ in range(batch):
-                _clear(x, OUT, S_S, lanes)
+                _clear_rows(x, OUT, S_S, lanes)
                 for _ in range(length - 1):
                     normals(z, g, lanes)
-                    _background(x, z, lam, lanes)
-                _informative(x, z, g, lam, gam, s, eps, 2.0 / batch, lanes)
+                    _add_background_token(x, z, lam, lanes)
+                _add_informative_token(x, z, g, lam, gam, s, eps, 2.0 / batch, lanes)
             _gradient_outside(x, z, g, s, variance, lanes)
             chi_square_pair(chi2, z, g, degrees, lanes)
             normals(z, g, lanes)
-            _move(x, z, chi2, alpha, 1.0 if degrees > 0 else 0.0, lanes)
+            _move_overlaps(x, z, chi2, alpha, 1.0 if degrees > 0 else 0.0, lanes)
         give_tile(x, g, tiles[tile], seeds[tile], lanes)
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _clear(x: Array, first: int, last: int, lanes: int) -> None:
+def _clear_rows(x: Array, first: int, last: int, lanes: int) -> None:
     for j in range(first, last + 1):
         for i in range(lanes):
             x[j, i] = 0.0
@@ -228,11 +228,11 @@ def _clear(x: Array, first: int, last: int, lanes: int) -> None:
 @njit(forceinline=True, **FUSED_FLAGS)
 def _inverse_root(x: float) -> float:
     """1/sqrt(x), or 0 where x is a vanished pivot."""
-    return 1.0 / math.sqrt(x) if x > PIVOT else 0.0
+    return 1.0 / math.sqrt(x) if x > ROUNDING_PIVOT else 0.0
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _frame(x: Array, lanes: int) -> None:
+def _write_frame(x: Array, lanes: int) -> None:
     """Coordinates of v, v*, k* in the frame."""
     for i in range(lanes):
         kap, eta, the, nu, rho = x[0, i], x[1, i], x[2, i], x[3, i], x[4, i]
@@ -249,7 +249,7 @@ def _frame(x: Array, lanes: int) -> None:
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _background(x: Array, z: Array, lam: float, lanes: int) -> None:
+def _add_background_token(x: Array, z: Array, lam: float, lanes: int) -> None:
     """Add one background token, (u, x2) = z, to the sums of its sample."""
     for i in range(lanes):
         u = z[i]
@@ -269,7 +269,7 @@ def _background(x: Array, z: Array, lam: float, lanes: int) -> None:
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _informative(
+def _add_informative_token(
     x: Array,
     z: Array,
     g: Array,
@@ -352,7 +352,9 @@ def _gradient_outside(
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _move(x: Array, z: Array, chi2: Array, alpha: float, some: float, lanes: int) -> None:
+def _move_overlaps(
+    x: Array, z: Array, chi2: Array, alpha: float, some: float, lanes: int
+) -> None:
     """Add the Gram matrix of the other directions (`some` = 1 if any, else 0), step,
     renormalise.
     """

@@ -43,7 +43,7 @@ __all__ = ["heads_steps"]
 Array = np.ndarray
 
 # seconds per token, head and tile, roughly: decides only whether threads are worth starting
-TOKEN = 2e-7
+HEAD_TOKEN_SECONDS = 2e-7
 
 
 def heads_steps(
@@ -87,13 +87,13 @@ def heads_steps(
         int(freedom),
         float(spread),
     )
-    seconds = len(temperatures) * batch_size * length * heads * TOKEN
-    moved, generators = through_tiles(_advance, columns, generators, setting, seconds)
+    seconds = len(temperatures) * batch_size * length * heads * HEAD_TOKEN_SECONDS
+    moved, generators = through_tiles(_advance_tiles, columns, generators, setting, seconds)
     return np.ascontiguousarray(moved.T).reshape(runs, n, n), generators
 
 
 @njit(**FUSED_FLAGS)
-def _advance(
+def _advance_tiles(
     tiles: Array,
     seeds: Array,
     temperatures: Array,
@@ -134,13 +134,13 @@ def _advance(
         take_tile(G.reshape(n * n, LANES), g, tiles[tile], seeds[tile], lanes)
         for t in range(temperatures.size):
             lam = temperatures[t]
-            _poison(G, y, m, n, lanes)
+            _mark_not_finite(G, y, m, n, lanes)
             cholesky(A, G, n, lanes)
             to_blocks(frame, A, m, m, n, lanes)
             for j in range(sums.size):
                 sums[j] = 0.0
             for _ in range(batch):
-                _draw(X, R, y, A, z, g, m, n, length, gam, s, eps, lanes)
+                _draw_sequence(X, R, y, A, z, g, m, n, length, gam, s, eps, lanes)
                 add_sequence(
                     sums, X, R, y, frame, C, stats, kind, m, n, length, lam, batch, lanes
                 )
@@ -152,14 +152,14 @@ def _advance(
                 S1[j] = S0[j] + spread * S1[j]
             cholesky(L, S1, m, lanes)
             wishart(W, L, S1, z, chi2, g, m, freedom, lanes)
-            _move(G, A, inside, W, S0, m, n, alpha, sphere, lanes)
-        _poison(G, y, m, n, lanes)
-        _spread(G, n, lanes)
+            _move_vectors(G, A, inside, W, S0, m, n, alpha, sphere, lanes)
+        _mark_not_finite(G, y, m, n, lanes)
+        _spread_nan(G, n, lanes)
         give_tile(G.reshape(n * n, LANES), g, tiles[tile], seeds[tile], lanes)
 
 
 @njit(**FUSED_FLAGS)
-def _spread(G: Array, n: int, lanes: int) -> None:
+def _spread_nan(G: Array, n: int, lanes: int) -> None:
     """A run whose first number is NaN gets NaN everywhere."""
     for j in range(LANES, n * n * LANES, LANES):
         for i in range(lanes):
@@ -167,7 +167,7 @@ def _spread(G: Array, n: int, lanes: int) -> None:
 
 
 @njit(forceinline=True, **FUSED_FLAGS)
-def _poison(G: Array, spoiled: Array, m: int, n: int, lanes: int) -> None:
+def _mark_not_finite(G: Array, spoiled: Array, m: int, n: int, lanes: int) -> None:
     """A run with one number that is not finite gets NaN in its first column, which Cholesky takes
     everywhere.
     """
@@ -184,7 +184,7 @@ def _poison(G: Array, spoiled: Array, m: int, n: int, lanes: int) -> None:
 
 
 @njit(**FUSED_FLAGS)
-def _draw(
+def _draw_sequence(
     X: Array,
     R: Array,
     y: Array,
@@ -236,7 +236,7 @@ def _background_beyond(
 
 
 @njit(**FUSED_FLAGS)
-def _move(
+def _move_vectors(
     G: Array,
     A: Array,
     inside: Array,

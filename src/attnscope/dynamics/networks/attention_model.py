@@ -46,14 +46,14 @@ __all__ = [
 
 # beyond |b| = 30 the sink's weight is 0 or 1 to roundoff: the fit need not follow it further
 SINK_RANGE = 30.0
-RIDGE = (
+RIDGE_SHARE = (
     # relative damping that is always there: keeps directions without effect (a vanished sink) from
     # blowing up
     1e-12
 )
 # a fit ends when a step promises less than this share of the risk; statistical errors are above
 # 1e-5
-TOLERANCE = 1e-9
+FIT_TOLERANCE = 1e-9
 
 
 class Contexts(NamedTuple):
@@ -180,18 +180,18 @@ def attend(parameters: AttentionParameters, contexts: Contexts) -> np.ndarray:
     True
     """
     given = checked_contexts(contexts, "attend")
-    return _outputs(checked_parameters(parameters, given, "attend"), given)
+    return _layer_outputs(checked_parameters(parameters, given, "attend"), given)
 
 
-def _outputs(parameters: AttentionParameters, contexts: Contexts) -> np.ndarray:
-    weights, _ = _weights(parameters, contexts)
+def _layer_outputs(parameters: AttentionParameters, contexts: Contexts) -> np.ndarray:
+    weights, _ = _attention_weights(parameters, contexts)
     return weights @ contexts.values @ parameters.output.T
 
 
 def losses(parameters: AttentionParameters, contexts: Contexts) -> np.ndarray:
     """Mean over queries of |o - y|^2, per sequence (n,)."""
     return np.mean(
-        np.sum((_outputs(parameters, contexts) - contexts.targets) ** 2, axis=2), axis=1
+        np.sum((_layer_outputs(parameters, contexts) - contexts.targets) ** 2, axis=2), axis=1
     )
 
 
@@ -220,9 +220,9 @@ def fit(
             bar.advance()
             gram = jacobian.T @ jacobian
             slope = jacobian.T @ residual
-            scale = np.diag(gram) + RIDGE * np.trace(gram)
-            step = np.linalg.solve(gram + np.diag((damping + RIDGE) * scale), slope)
-            if slope @ step <= TOLERANCE * (residual @ residual):
+            scale = np.diag(gram) + RIDGE_SHARE * np.trace(gram)
+            step = np.linalg.solve(gram + np.diag((damping + RIDGE_SHARE) * scale), slope)
+            if slope @ step <= FIT_TOLERANCE * (residual @ residual):
                 converged = True
                 break
             new = theta.with_vector(theta.vector - step)
@@ -235,7 +235,7 @@ def fit(
     return Fit(theta, np.array(risks), converged)
 
 
-def _weights(p: AttentionParameters, c: Contexts) -> tuple[np.ndarray, np.ndarray]:
+def _attention_weights(p: AttentionParameters, c: Contexts) -> tuple[np.ndarray, np.ndarray]:
     """Attention weights (n, M, L) and the sink's (n, M)."""
     scores = (c.queries @ p.query_key) @ c.keys.transpose(0, 2, 1)  # (n, M, L)
     top = scores.max(axis=2, keepdims=True)
@@ -261,7 +261,7 @@ class Pass:
 
     def linearised(self, p: AttentionParameters) -> tuple[np.ndarray, np.ndarray]:
         """Residuals (N,) and their derivatives (N, p), N = n M d_y."""
-        c, (w, w0) = self.contexts, _weights(p, self.contexts)
+        c, (w, w0) = self.contexts, _attention_weights(p, self.contexts)
         n, M, d = c.queries.shape
         dv = c.values.shape[2]
         dy = c.targets.shape[2]
@@ -300,7 +300,9 @@ class Pass:
         dv = self.contexts.values.shape[2]
         dy = self.contexts.targets.shape[2]
         first = AttentionParameters(np.eye(d), 0.0 if sink else None, np.zeros((dy, dv)))
-        z = (_weights(first, self.contexts)[0] @ self.contexts.values).reshape(-1, dv)
+        z = (_attention_weights(first, self.contexts)[0] @ self.contexts.values).reshape(
+            -1, dv
+        )
         return first._replace(
             output=np.linalg.lstsq(z, self.contexts.targets.reshape(-1, dy), rcond=None)[0].T
         )

@@ -5,7 +5,7 @@ notation: T the model, X_J the informative token, k*, v* the task's directions, 
 values of a head's query-key matrix W_Q'W_K.
 
 Each of `steps` updates draws a fresh batch and takes one Adam step on its squared loss, clipped to
-a gradient norm of CLIP; the step size rises linearly over the first WARM_UP of the steps to
+a gradient norm of GRADIENT_CLIP_NORM; the step size rises linearly over the first WARM_UP_SHARE of the steps to
 `step_size` and then falls to 0 along a cosine. Logged on one fixed test batch:
 
     excess   mean of (T(X) - X_J.v*)^2 with its standard error: the risk over noise^2, measured
@@ -20,7 +20,7 @@ a gradient norm of CLIP; the step size rises linearly over the first WARM_UP of 
 By Stein's lemma E[dT/dX_J] = E[T(X) (X_J - s k*)]/gam^2 and, over background tokens, E[grad S(x)] =
 E[S(x) x] for a logit S: both can be had without a derivative, which is how they are tested.
 
-Approximate by nature: training is in float32 unless told otherwise (its rounding, 1e-7 a step, is
+Approximate by nature: training is in float32 by default (its rounding, 1e-7 a step, is
 far below the noise of the batches), and measured risks have sampling errors, which are given. Run i
 depends on (seed, i) only: all runs go through one executable one by one. The exact risk of a
 trained SimplifiedAttention is `simplified_risk`: the risk is quadratic in |v| = a with value E[Y^2]
@@ -72,13 +72,13 @@ __all__ = [
 
 # gradient norm: ordinary batches are below it after the first steps, so it only tames the start and
 # rare outliers
-CLIP = 1.0
+GRADIENT_CLIP_NORM = 1.0
 # share of the steps; Adam's second moments need some tens of steps before full steps are safe
-WARM_UP = 0.05
+WARM_UP_SHARE = 0.05
 TEST_STREAM = 11  # of the seed, apart from training's, which are JAX keys
 # of the three terms of simplified_risk, relative: a handful of roundings each
-ROUNDOFF = 1e-15
-WATCHED = 128  # test sequences whose gradients are averaged for directions
+RISK_TERM_ROUNDING = 1e-15
+DIRECTION_SEQUENCES = 128  # test sequences whose gradients are averaged for directions
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +212,7 @@ def train_block(
         steps * runs, f"training {type(model).__name__}", disable=not progress
     ) as bar:
         results = [trainer.run(seed, i, logged, bar.advance) for i in range(runs)]
-    rows = [[_watch(task, model, p, test) for p in run] for run in results]
+    rows = [[_logged_quantities(task, model, p, test) for p in run] for run in results]
     watched = {
         name: np.array([[row[name] for row in run] for run in rows]) for name in rows[0][0]
     }
@@ -261,11 +261,13 @@ class _Trainer:
         self.batch_size = batch_size
         self.step_size = step_size
         self.dtype = dtype
-        rise = max(1, int(WARM_UP * steps))
+        rise = max(1, int(WARM_UP_SHARE * steps))
         schedule = optax.warmup_cosine_decay_schedule(
             0.0, step_size, rise, max(steps, rise + 1)
         )
-        self.optimiser = optax.chain(optax.clip_by_global_norm(CLIP), optax.adam(schedule))
+        self.optimiser = optax.chain(
+            optax.clip_by_global_norm(GRADIENT_CLIP_NORM), optax.adam(schedule)
+        )
         self.compiled: Callable[..., Any] | None = None
 
     def run(
@@ -279,7 +281,7 @@ class _Trainer:
         )
         with jax.enable_x64(self.dtype == np.float64), jax.ensure_compile_time_eval():
             if self.compiled is None:
-                self.compiled = jax.jit(self._steps, compiler_options=FAST_COMPILE)
+                self.compiled = jax.jit(self._train_steps, compiler_options=FAST_COMPILE)
             p = {name: jax.numpy.asarray(x, self.dtype) for name, x in start.items()}
             memory = self.optimiser.init(p)
             key = jax.random.key_data(
@@ -298,7 +300,7 @@ class _Trainer:
                 advance(int(after - before))
         return out
 
-    def _steps(
+    def _train_steps(
         self, p: Any, memory: Any, key_data: Any, first: Any, last: Any
     ) -> tuple[Any, Any]:
         import jax
@@ -316,17 +318,20 @@ class _Trainer:
         return jax.lax.fori_loop(first, last, step, (p, memory))
 
 
-def _watch(
+def _logged_quantities(
     task: SingleLocation, model: SequenceModel, p: Parameters, test: Batch
 ) -> dict[str, Any]:
     """Everything that is logged of one set of parameters."""
     loss = (model.predict(p, test.tokens) - test.target) ** 2
     found: dict[str, Any] = dict(zip(("excess", "error"), mean_and_error(loss)))
     found["sensitivity"] = float(
-        model.sensitivity(p, test.tokens[:WATCHED], test.location[:WATCHED]) @ task.value
+        model.sensitivity(
+            p, test.tokens[:DIRECTION_SEQUENCES], test.location[:DIRECTION_SEQUENCES]
+        )
+        @ task.value
     )
     if hasattr(model, "directions"):
-        key, value = model.directions(p, test.tokens[:WATCHED])
+        key, value = model.directions(p, test.tokens[:DIRECTION_SEQUENCES])
         found |= {
             "key_alignment": cosine(key, task.key),
             "value_alignment": cosine(value, task.value),
@@ -371,7 +376,7 @@ def simplified_risk(
             "model", of, "a SimplifiedAttention", model, "length_curve for other models"
         )
     check_fits(checked_task(task, of), model, of)
-    p = model._parameters(parameters, of)
+    p = model._checked_parameters(parameters, of)
     size_k = np.linalg.norm(p["k"])
     size_v = np.linalg.norm(p["v"])
     if not (size_k > 0 and size_v > 0):
@@ -387,5 +392,5 @@ def simplified_risk(
     down = (size_v**2 - size_v) / 2
     excess = (1 - size_v**2) * second + up * plus.excess + down * minus.excess
     terms = abs(1 - size_v**2) * second + up * plus.excess + abs(down) * minus.excess
-    error = up * plus.error + abs(down) * minus.error + ROUNDOFF * terms
+    error = up * plus.error + abs(down) * minus.error + RISK_TERM_ROUNDING * terms
     return estimate(float(excess), float(error), plus.method, task.noise)

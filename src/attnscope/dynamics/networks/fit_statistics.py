@@ -36,7 +36,9 @@ from attnscope.numerics.border import validation as check
 
 __all__ = ["Decomposition", "Sandwich", "excess_risk", "generalisation_gap", "sandwich"]
 
-DIFFERENCE = 1e-4  # step of the central differences of gradients: errors of 1e-8 relative
+DIFFERENCE_STEP = (
+    1e-4  # step of the central differences of gradients: errors of 1e-8 relative
+)
 
 
 class Decomposition(NamedTuple):
@@ -78,9 +80,9 @@ def sandwich(
     run = Pass(contexts)
     x = parameters.vector
     mean_gradient = lambda y: run.gradients(parameters.with_vector(y)).mean(axis=0)
-    shift = DIFFERENCE * np.eye(len(x))
+    shift = DIFFERENCE_STEP * np.eye(len(x))
     H = np.array(
-        [(mean_gradient(x + e) - mean_gradient(x - e)) / (2 * DIFFERENCE) for e in shift]
+        [(mean_gradient(x + e) - mean_gradient(x - e)) / (2 * DIFFERENCE_STEP) for e in shift]
     )
     H = (H + H.T) / 2
     if np.linalg.eigvalsh(H)[0] <= 0:

@@ -34,15 +34,13 @@ from attnscope.theory.risk import checked_task
 
 __all__ = ["FullMatrices"]
 
-NAME = "FullMatrices"
-
 
 class FullMatrices:
     """A softmax attention layer trained on the squared loss of its [CLS] row (module docstring).
 
     Args:
         task: a SingleLocation.
-        temperature: lam of the layer that `layer` returns; `advance` is told its temperatures step
+        temperature: lam of the layer that `layer` returns; `advance` takes its temperatures step
             by step, as every engine.
         inner: p, the inner dimension.
         step_size: alpha > 0.
@@ -75,32 +73,36 @@ class FullMatrices:
         scale: float = 0.1,
         query: str = "fixed",
     ) -> None:
-        needs("jax", NAME)
-        needs("optax", NAME)
-        self.task = checked_task(task, NAME)
-        self.temperature = check.real(temperature, "temperature", NAME, 0)
-        self.inner = check.integer(inner, "inner", NAME, 1)
-        self.batch_size = check.integer(batch_size, "batch_size", NAME, 1)
-        self.optimiser = Optimiser.named(optimiser, step_size, NAME, ("sgd", "adam"))
-        self.scale = check.real(scale, "scale", NAME, 0, strict=True)
+        needs("jax", "FullMatrices")
+        needs("optax", "FullMatrices")
+        self.task = checked_task(task, "FullMatrices")
+        self.temperature = check.real(temperature, "temperature", "FullMatrices", 0)
+        self.inner = check.integer(inner, "inner", "FullMatrices", 1)
+        self.batch_size = check.integer(batch_size, "batch_size", "FullMatrices", 1)
+        self.optimiser = Optimiser.named(
+            optimiser, step_size, "FullMatrices", ("sgd", "adam")
+        )
+        self.scale = check.real(scale, "scale", "FullMatrices", 0, strict=True)
         if query not in ("fixed", "learned"):
-            raise bad("query", NAME, "'fixed' or 'learned'", query)
+            raise bad("query", "FullMatrices", "'fixed' or 'learned'", query)
         self.trained = (
             ("Q", "K", "V", "O") if query == "fixed" else ("Q", "K", "V", "O", "cls")
         )
         # numbers per run: the tokens, or the matrices with their gradients and moments
         entries = max(self.batch_size * task.length, 8 * self.inner) * task.dim
-        self._stepper = Stepper(self._step, tile_for(entries))
+        self._stepper = Stepper(self._step_one_run, tile_for(entries))
 
     def init(self, overlaps: np.ndarray, seed: int) -> State:
         """Runs whose k/|k| and v/|v| start at overlaps (5, runs);
         everything else is drawn from (seed, run).
         """
-        k, v = vectors_with(overlaps, self.task, seed, NAME)
+        k, v = vectors_with(overlaps, self.task, seed, "FullMatrices")
         entries = (
             12 * len(k) * self.task.dim * self.inner
         )  # three matrices with two moments each, and the step's copies
-        check.fits_in_memory(entries, 8, "Q, K, V", NAME, "fewer runs or a smaller inner")
+        check.fits_in_memory(
+            entries, 8, "Q, K, V", "FullMatrices", "fewer runs or a smaller inner"
+        )
         layers = [
             self._random_layer(k[run], v[run], np.random.default_rng([seed, run, 4]))
             for run in range(len(k))
@@ -121,8 +123,8 @@ class FullMatrices:
         Q, K, V, O = (
             sigma * rng.standard_normal(shape) for shape in ((d, p), (d, p), (d, p), (p,))
         )
-        K = _mapping(K, Q.T @ cls, self.scale * k)
-        V = _mapping(V, O, self.scale * v)
+        K = _nearest_mapping(K, Q.T @ cls, self.scale * k)
+        V = _nearest_mapping(V, O, self.scale * v)
         return {"Q": Q, "K": K, "V": V, "O": O, "cls": cls}
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
@@ -157,7 +159,7 @@ class FullMatrices:
         Q, K, V, O = (state[name][run] for name in ("Q", "K", "V", "O"))
         return FullAttention(Q, K, V, O[None], self.temperature)
 
-    def _step(self, arrays: dict[str, Any], key: Any, lam: Any) -> dict[str, Any]:
+    def _step_one_run(self, arrays: dict[str, Any], key: Any, lam: Any) -> dict[str, Any]:
         import jax
 
         tokens, label = draw_batch(self.task, key, self.batch_size)
@@ -172,6 +174,6 @@ class FullMatrices:
         return {**arrays, **self.optimiser.update(arrays, gradient)}
 
 
-def _mapping(matrix: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _nearest_mapping(matrix: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The matrix nearest to `matrix` that maps x to y."""
     return matrix + np.outer(y - matrix @ x, x) / (x @ x)

@@ -27,8 +27,8 @@ from attnscope.theory.risk import checked_task
 __all__ = ["LengthCurve", "at_length", "length_curve", "length_curves"]
 
 # tokens per length of a length curve, a second of drawing at d = 32; but never fewer sequences
-TOKENS = 1 << 20
-FEWEST = 256
+TOKENS_PER_LENGTH = 1 << 20
+FEWEST_SEQUENCES = 256
 
 
 class LengthCurve(NamedTuple):
@@ -56,7 +56,7 @@ def length_curve(
     seed: int = 0,
 ) -> LengthCurve:
     """Measure a trained model on `samples` sequences of every length (fewer of the longest:
-    TOKENS), location uniform.
+    TOKENS_PER_LENGTH), location uniform.
 
     Args:
         task: a SingleLocation.
@@ -97,26 +97,30 @@ def length_curves(
     if not all(is_sequence_model(model) or callable(model) for model, _ in cases):
         raise bad("model", of, "a sequence model, or a function of the length", cases[0][0])
     tasks = [at_length(task, check.integer(length, "lengths", of, 1)) for length in lengths]
-    models = [[_used(model, longer.length) for model, _ in cases] for longer in tasks]
+    models = [
+        [_model_at_length(model, longer.length) for model, _ in cases] for longer in tasks
+    ]
     for longer, row in zip(tasks, models):
         for chosen in row:
             check_fits(longer, chosen, of)
     rows: list[list[tuple[Any, ...]]] = [[] for _ in cases]
     for longer, row in zip(tasks, models):
-        test = noiseless_batch(longer, min(most, max(FEWEST, TOKENS // longer.length)), seed)
+        test = noiseless_batch(
+            longer, min(most, max(FEWEST_SEQUENCES, TOKENS_PER_LENGTH // longer.length)), seed
+        )
         for chosen, (_, parameters), out in zip(row, cases, rows):
-            loss, weight = _observed(chosen, parameters, test)
+            loss, weight = _errors_and_weights(chosen, parameters, test)
             out.append(
                 (longer.length, *mean_and_error(loss), len(loss), *mean_and_error(weight))
             )
     return [LengthCurve(*(np.array(x) for x in zip(*out))) for out in rows]
 
 
-def _used(model: Any, length: int) -> SequenceModel:
+def _model_at_length(model: Any, length: int) -> SequenceModel:
     return model if is_sequence_model(model) else model(length)
 
 
-def _observed(
+def _errors_and_weights(
     model: SequenceModel, parameters: Parameters, test: Batch
 ) -> tuple[np.ndarray, np.ndarray]:
     """Squared errors (n,) and the informative token's weights (n, heads)."""

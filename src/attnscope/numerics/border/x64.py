@@ -1,6 +1,6 @@
 """Compute in float64 without changing the user's JAX configuration.
 
-JAX computes in float32 unless told otherwise, and the switch is global. Every public function that
+JAX computes in float32 by default, and the switch is global. Every public function that
 uses JAX opens the context below, which is local to the thread, converts its inputs inside it and
 returns NumPy arrays: a float64 JAX array that leaves the context would be downcast silently by the
 next operation. Inside the package that is `computed_x64`, which also works inside jax.jit.

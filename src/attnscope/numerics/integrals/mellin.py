@@ -118,7 +118,7 @@ class TokenLaw(SaddleExponent):
         then phi, ratio, mean, variance.
         """
         sums, disagreement, cut = self._trapezoid_sums(at, self._contour_path(at), variance)
-        # doubling squares the error of a converging rule; 6 d^1.5 leaves room. Rules that never
+        # doubling squares the error of a converging rule; 6 d^1.5 is an upper estimate. Rules that never
         # agreed get no better estimate
         rule = (
             np.where(disagreement > TRAPEZOID_AGREEMENT, disagreement, 6 * disagreement**1.5)

@@ -41,7 +41,7 @@ PANEL_NODES = 16  # Gauss nodes per panel
 # P(largest singular value > sqrt(rows) + sqrt(columns) + 9) < e^-40, and the same for
 # the smallest one
 SINGULAR_VALUE_REACH = 9.0
-LARGEST_C = 1e200  # prior variance <= 1e50 over noise^2 >= 1e-100, with room
+LARGEST_C = 1e200  # prior variance <= 1e50 over noise^2 >= 1e-100, with a margin
 PANEL_PHASES = (4.0, 3.1)  # radians of phase in a panel, of either rule: their edges differ
 
 

@@ -77,14 +77,14 @@ class SimplifiedAttention(SequenceModel):
             weights = jnp.where(real, jax.lax.erf(scores), 0.0)
         return weights @ (x @ p["v"])
 
-    def _shape(self) -> SequenceModel:
+    def _without_temperature(self) -> SequenceModel:
         return replace(self, temperature=1.0)
 
     def directions(self, parameters: Parameters, tokens: np.ndarray) -> Directions:
         """lam k and v as one head's directions; the tokens do not matter."""
         of = "SimplifiedAttention.directions"
-        self._tokens(tokens, None, of)
-        p = self._parameters(parameters, of)
+        self._checked_tokens(tokens, None, of)
+        p = self._checked_parameters(parameters, of)
         return Directions(self.temperature * p["k"][None], p["v"][None])
 
 
@@ -126,7 +126,9 @@ class DenseNet(SequenceModel):
         _checked_model(model, "DenseNet.matching")
         length = check.integer(length, "length", "DenseNet.matching", 1)
         return cls(
-            model.dim, length, _width(lambda h: cls(model.dim, length, h).size, model.size)
+            model.dim,
+            length,
+            _nearest_width(lambda h: cls(model.dim, length, h).size, model.size),
         )
 
     def entries(self) -> dict[str, Entry]:
@@ -145,8 +147,10 @@ class DenseNet(SequenceModel):
             + p["readout_bias"]
         )
 
-    def _tokens(self, tokens: object, mask: object, of: str) -> tuple[np.ndarray, np.ndarray]:
-        x, real = super()._tokens(tokens, mask, of)
+    def _checked_tokens(
+        self, tokens: object, mask: object, of: str
+    ) -> tuple[np.ndarray, np.ndarray]:
+        x, real = super()._checked_tokens(tokens, mask, of)
         if x.shape[1] != self.length:
             raise bad(
                 "tokens",
@@ -164,7 +168,7 @@ class GatedRecurrent(SequenceModel):
     (f h) + b), T(X) = a.h + a_0.
 
     The update gate starts half a unit towards keeping (bias 1), the usual start for long sequences.
-    Masked tokens leave h as it is.
+    Masked tokens do not change h.
 
     Args:
         dim: d of the tokens.
@@ -186,7 +190,7 @@ class GatedRecurrent(SequenceModel):
     def matching(cls, model: SequenceModel) -> GatedRecurrent:
         """The unit whose number of parameters is nearest to the model's."""
         _checked_model(model, "GatedRecurrent.matching")
-        return cls(model.dim, _width(lambda h: cls(model.dim, h).size, model.size))
+        return cls(model.dim, _nearest_width(lambda h: cls(model.dim, h).size, model.size))
 
     def entries(self) -> dict[str, Entry]:
         d = self.dim
@@ -220,7 +224,7 @@ class GatedRecurrent(SequenceModel):
         return p["readout"] @ last + p["readout_bias"]
 
 
-def _width(size: Callable[[int], int], wanted: int) -> int:
+def _nearest_width(size: Callable[[int], int], wanted: int) -> int:
     """The width >= 1 whose size, which grows with it, is nearest to `wanted`."""
     width = 1
     while size(width + 1) <= wanted:

@@ -3,7 +3,7 @@ model shares.
 
 Models are frozen sizes; their numbers are a dict of NumPy arrays from `init`. `output` is a pure
 JAX function of single sequences batched by vmap, in the precision that is active; `predict` and
-`sensitivity` are its float64 faces, NumPy in and out. notation: x_l in R^d tokens, T(X) the output.
+`sensitivity` evaluate it in float64, with NumPy arrays in and out. notation: x_l in R^d tokens, T(X) the output.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from attnscope.optional import needs
 
 __all__ = ["Entry", "Parameters", "SequenceModel", "is_sequence_model"]
 
-BLOCK = 1 << 21  # token entries per call of a compiled map: 16 MB
+BLOCK_TOKEN_ENTRIES = 1 << 21  # token entries per call of a compiled map: 16 MB
 
 Parameters = dict[str, np.ndarray]
 
@@ -80,7 +80,7 @@ class SequenceModel:
         self, parameters: Parameters, tokens: np.ndarray, mask: np.ndarray | None = None
     ) -> np.ndarray:
         """T(X), (n,), in float64; mask (n, L), True = real token."""
-        out = self._batched("output", parameters, tokens, mask, "predict")
+        out = self._evaluate_in_blocks("output", parameters, tokens, mask, "predict")
         if not np.isfinite(out).all():
             raise bad(
                 "tokens",
@@ -97,30 +97,32 @@ class SequenceModel:
         an estimate of E[dT/dX_J], (d,).
         """
         of = f"{type(self).__name__}.sensitivity"
-        n, length = self._tokens(tokens, None, of)[0].shape[:2]
+        n, length = self._checked_tokens(tokens, None, of)[0].shape[:2]
         where = whole_numbers(location, "location", of, length, (n,))
         # (n, L, d)
-        slopes = self._batched("_slopes", parameters, tokens, None, "sensitivity")
+        slopes = self._evaluate_in_blocks(
+            "_token_slopes", parameters, tokens, None, "sensitivity"
+        )
         return slopes[np.arange(n), where].mean(axis=0)
 
-    def _slopes(self, p: Any, tokens: Any, mask: Any) -> Any:
+    def _token_slopes(self, p: Any, tokens: Any, mask: Any) -> Any:
         import jax
 
         return jax.vmap(jax.grad(partial(self.one, p)))(tokens, mask)
 
-    def _batched(
+    def _evaluate_in_blocks(
         self, name: str, parameters: object, tokens: object, mask: object, method: str
     ) -> np.ndarray:
         """The map self.name(p, tokens, mask) in float64, a few MB of tokens at a time."""
         of = f"{type(self).__name__}.{method}"
         needs("jax", of)
-        x, real = self._tokens(tokens, mask, of)
-        p = self._parameters(parameters, of)
-        run = _compiled(self._shape(), name)
+        x, real = self._checked_tokens(tokens, mask, of)
+        p = self._checked_parameters(parameters, of)
+        run = _compiled_map(self._without_temperature(), name)
         # an argument of the executable: another temperature compiles nothing
         if hasattr(self, "temperature"):
             p["temperature"] = np.asarray(self.temperature)
-        block = max(1, BLOCK // (x.shape[1] * x.shape[2]))
+        block = max(1, BLOCK_TOKEN_ENTRIES // (x.shape[1] * x.shape[2]))
         parts = []
         with computed_x64():
             for i in range(0, len(x), block):
@@ -128,15 +130,17 @@ class SequenceModel:
                 parts.append(np.asarray(run(p, x[part].astype(np.float64), real[part])))
         return np.concatenate(parts)
 
-    def _shape(self) -> SequenceModel:
+    def _without_temperature(self) -> SequenceModel:
         """What an executable depends on."""
         return self
 
-    def _tokens(self, tokens: object, mask: object, of: str) -> tuple[np.ndarray, np.ndarray]:
+    def _checked_tokens(
+        self, tokens: object, mask: object, of: str
+    ) -> tuple[np.ndarray, np.ndarray]:
         x, real = check.tokens_array(tokens, of, dim=self.dim, mask=mask)
         return x, np.ones(x.shape[:2], bool) if real is None else real
 
-    def _parameters(self, parameters: object, of: str) -> Parameters:
+    def _checked_parameters(self, parameters: object, of: str) -> Parameters:
         wanted = self.entries()
         if not isinstance(parameters, dict) or set(parameters) != set(wanted):
             raise bad(
@@ -155,7 +159,7 @@ class SequenceModel:
 @lru_cache(
     maxsize=64
 )  # models are small frozen sizes; an executable is compiled once for each, and each shape of tokens
-def _compiled(model: SequenceModel, name: str) -> Callable[..., Any]:
+def _compiled_map(model: SequenceModel, name: str) -> Callable[..., Any]:
     import jax
 
     return jax.jit(getattr(model, name))

@@ -6,7 +6,7 @@ read), H = heads, p = d/H, lam = temperature.
 Transformer block (pre-norm, one layer; only the register's row is needed, so only that row is
 computed):
 
-    a_l = N1(x_l), a_0 = N1(r),   N(x) = g (x - mean x)/sqrt(var x + EPS) + b
+    a_l = N1(x_l), a_0 = N1(r),   N(x) = g (x - mean x)/sqrt(var x + NORM_VARIANCE_FLOOR) + b
         (layer norm over the d entries)
     k_h = W_K^h' W_Q^h a_0/sqrt(p),   w^h = softmax(lam k_h.a_l; l = 0..L),   z_h = sum_l w^h_l a_l
     r'  = r + sum_h W_O^h W_V^h z_h,   r'' = r' + W_2 gelu(W_1 N2(r') + b_1) + b_2,
@@ -27,7 +27,7 @@ With norm=None the first is lam k_h whatever the tokens. Layer norm removes a to
 key direction of a layer-normed block has a component along (1,..,1)/sqrt(d): its cosine with k* is
 at most |k* - mean(k*)|.
 
-Sizes, parameters and the float64 faces: `sequence_model`; what blocks are compared with:
+Sizes, parameters and the float64 methods: `sequence_model`; the models that blocks are compared with:
 `compared_models`.
 """
 
@@ -48,7 +48,7 @@ __all__ = ["Directions", "TransformerBlock", "has_query_key"]
 
 # of the variance of a token's entries, which is near 1: keeps the norm of a masked (zero) token
 # finite
-EPS = 1e-6
+NORM_VARIANCE_FLOOR = 1e-6
 
 
 class Directions(NamedTuple):
@@ -69,7 +69,7 @@ class TransformerBlock(SequenceModel):
         heads: H.
         hidden: width of the feed-forward layer; 2 dim if None, no such layer if 0.
         norm: "layer" or None.
-        temperature: lam > 0 multiplies all logits. Training uses it as it is; replace(model,
+        temperature: lam > 0 multiplies all logits. Training does not change it; replace(model,
             temperature=...) changes it afterwards.
 
     >>> model = TransformerBlock(dim=16, heads=2, hidden=32)
@@ -128,7 +128,7 @@ class TransformerBlock(SequenceModel):
         """a (1 + L, d), the register first."""
         import jax.numpy as jnp
 
-        return self._norm(p, "1", jnp.concatenate([p["register"][None], x]))
+        return self._layer_norm(p, "1", jnp.concatenate([p["register"][None], x]))
 
     def logits(self, p: Any, a: Any) -> Any:
         """lam k_h.a_l (H, 1 + L), by the parameters p."""
@@ -156,16 +156,16 @@ class TransformerBlock(SequenceModel):
             r = (
                 r
                 + p["second"]
-                @ jax.nn.gelu(p["first"] @ self._norm(p, "2", r) + p["first_bias"])
+                @ jax.nn.gelu(p["first"] @ self._layer_norm(p, "2", r) + p["first_bias"])
                 + p["second_bias"]
             )
         return p["readout"] @ r + p["readout_bias"]
 
-    def _norm(self, p: Any, which: str, x: Any) -> Any:
+    def _layer_norm(self, p: Any, which: str, x: Any) -> Any:
         if self.norm is None:
             return x
         centred = x - x.mean(-1, keepdims=True)
-        scale = ((centred * centred).mean(-1, keepdims=True) + EPS) ** -0.5
+        scale = ((centred * centred).mean(-1, keepdims=True) + NORM_VARIANCE_FLOOR) ** -0.5
         return p[f"gain{which}"] * centred * scale + p[f"bias{which}"]
 
     def attention(
@@ -174,16 +174,20 @@ class TransformerBlock(SequenceModel):
         """Weights (n, heads, L) of the tokens; what is missing to 1 is the register's.
         Masked tokens have 0.
         """
-        return self._batched("_attention", parameters, tokens, mask, "attention")
+        return self._evaluate_in_blocks(
+            "_token_weights", parameters, tokens, mask, "attention"
+        )
 
     def observe(
         self, parameters: Parameters, tokens: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """(predict, attention) in one pass."""
-        both = self._batched("_both", parameters, tokens, None, "observe")
+        both = self._evaluate_in_blocks(
+            "_outputs_and_weights", parameters, tokens, None, "observe"
+        )
         return both[:, 0], both[:, 1:].reshape(len(both), self.heads, -1)
 
-    def _both(self, p: Any, tokens: Any, mask: Any) -> Any:
+    def _outputs_and_weights(self, p: Any, tokens: Any, mask: Any) -> Any:
         import jax
         import jax.numpy as jnp
 
@@ -194,7 +198,7 @@ class TransformerBlock(SequenceModel):
 
         return jax.vmap(one)(tokens, mask)
 
-    def _attention(self, p: Any, tokens: Any, mask: Any) -> Any:
+    def _token_weights(self, p: Any, tokens: Any, mask: Any) -> Any:
         import jax
 
         return jax.vmap(
@@ -206,24 +210,26 @@ class TransformerBlock(SequenceModel):
         (module docstring).
         """
         return Directions(
-            *self._batched("_both_directions", parameters, tokens, None, "directions").mean(
-                axis=0
-            )
+            *self._evaluate_in_blocks(
+                "_batch_directions", parameters, tokens, None, "directions"
+            ).mean(axis=0)
         )
 
-    def _both_directions(self, p: Any, tokens: Any, mask: Any) -> Any:
+    def _batch_directions(self, p: Any, tokens: Any, mask: Any) -> Any:
         import jax
 
         # (n, 2, H, d)
-        return jax.vmap(lambda x: jax.numpy.stack(self._directions(p, x)))(tokens)
+        return jax.vmap(lambda x: jax.numpy.stack(self._sequence_directions(p, x)))(tokens)
 
-    def _directions(self, p: Any, x: Any) -> tuple[Any, Any]:
+    def _sequence_directions(self, p: Any, x: Any) -> tuple[Any, Any]:
         """(H, d) each, of one sequence x (L, d)."""
         import jax
         import jax.numpy as jnp
 
-        register = self._norm(p, "1", p["register"])
-        logits = lambda y: self.logits(p, jnp.stack([register, self._norm(p, "1", y)]))[:, 1]
+        register = self._layer_norm(p, "1", p["register"])
+        logits = lambda y: self.logits(p, jnp.stack([register, self._layer_norm(p, "1", y)]))[
+            :, 1
+        ]
         key = jax.vmap(jax.jacrev(logits))(x).mean(0)
         a = self._with_register(p, x)
         w = self.weights(p, a, jnp.ones(len(x), bool))
@@ -234,12 +240,12 @@ class TransformerBlock(SequenceModel):
 
         return key, jax.jacrev(through)(x).sum(1)
 
-    def _shape(self) -> SequenceModel:
+    def _without_temperature(self) -> SequenceModel:
         return replace(self, temperature=1.0)
 
     def query_key(self, parameters: Parameters) -> np.ndarray:
         """W_Q^h' W_K^h of every head, (heads, d, d): what singular values are taken of."""
-        p = self._parameters(parameters, "TransformerBlock.query_key")
+        p = self._checked_parameters(parameters, "TransformerBlock.query_key")
         return np.einsum("hpd,hpe->hde", p["query"], p["key"])
 
 

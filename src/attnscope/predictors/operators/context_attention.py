@@ -33,7 +33,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
-from attnscope.predictors.operators.kernel_systems import DENSE, EPS, Dense, Iterative
+from attnscope.predictors.operators.kernel_systems import DENSE_POINTS, EPS, Dense, Iterative
 from attnscope.predictors.operators.kernels import Kernel, KernelFunction, kernel_of
 from attnscope.predictors.operators.query_groups import (
     GroupedQueries,
@@ -53,11 +53,13 @@ __all__ = [
 
 # a number, or its value as a function of the context length
 Rule = float | Callable[[int], float]
-CHUNK = 4096  # tokens scored at a time
-ILL = 1e-9  # reciprocal condition from which on what rounding does to an answer is measured
+CHUNK_TOKENS = 4096  # tokens scored at a time
+ILL_CONDITION = (
+    1e-9  # reciprocal condition from which on what rounding does to an answer is measured
+)
 # error, relative to the largest value, up to which an iterative answer is returned without its
 # error
-ACCEPTED = 1e-6
+ACCEPTED_ERROR = 1e-6
 
 
 class CMESolution(NamedTuple):
@@ -92,12 +94,16 @@ def softmax_attention(
     b = None if sink is None else check.real(sink, "sink", of)
     c = grouped_queries(query, keys, values, of)
     out = np.empty((*c.query.shape[:2], c.values.shape[2]))
-    for i, j in score_blocks(c.query.shape[0], c.query.shape[1], min(CHUNK, c.keys.shape[1])):
-        out[i, j] = _streamed(c.query[i, j] / h, c.keys[i], c.values[i], b)
+    for i, j in score_blocks(
+        c.query.shape[0], c.query.shape[1], min(CHUNK_TOKENS, c.keys.shape[1])
+    ):
+        out[i, j] = _streamed_softmax(c.query[i, j] / h, c.keys[i], c.values[i], b)
     return c.restore(out)
 
 
-def _streamed(q: np.ndarray, k: np.ndarray, v: np.ndarray, sink: float | None) -> np.ndarray:
+def _streamed_softmax(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, sink: float | None
+) -> np.ndarray:
     """Softmax averages (c, m, d_v), the context taken in chunks:
     sums are rescaled whenever the maximum grows.
     """
@@ -105,13 +111,13 @@ def _streamed(q: np.ndarray, k: np.ndarray, v: np.ndarray, sink: float | None) -
     top = np.full(shape, -np.inf if sink is None else sink)
     mass = np.full(shape, 0.0 if sink is None else 1.0)
     total = np.zeros((*q.shape[:2], v.shape[2]))
-    for l in range(0, k.shape[1], CHUNK):
-        scores = q @ k[:, l : l + CHUNK].swapaxes(1, 2)  # (c, m, chunk)
+    for l in range(0, k.shape[1], CHUNK_TOKENS):
+        scores = q @ k[:, l : l + CHUNK_TOKENS].swapaxes(1, 2)  # (c, m, chunk)
         new = np.maximum(top, scores.max(axis=-1, keepdims=True))
         scores -= new
         weights = np.exp(scores, out=scores)
         kept = np.exp(top - new)
-        total = kept * total + weights @ v[:, l : l + CHUNK]
+        total = kept * total + weights @ v[:, l : l + CHUNK_TOKENS]
         mass = kept * mass + weights.sum(axis=-1, keepdims=True)
         top = new
     return total / np.where(mass > 0, mass, 1.0)  # no token and no sink: 0
@@ -132,7 +138,7 @@ def linear_attention(
     """
     of = "linear_attention"
     c = grouped_queries(query, keys, values, of)
-    factor = _rule(scale, "scale", of, c.keys.shape[1], -check.LARGEST)
+    factor = _rule_value(scale, "scale", of, c.keys.shape[1], -check.LARGEST)
     return c.restore(factor * (c.query @ (c.keys.swapaxes(1, 2) @ c.values)))
 
 
@@ -159,14 +165,14 @@ def cme_attention(
     array([3.])
     """
     of = "cme_attention"
-    c, k, lam = _system(query, keys, values, kernel, bandwidth, ridge, of)
+    c, k, lam = _checked_system(query, keys, values, kernel, bandwidth, ridge, of)
     out = np.zeros((*c.query.shape[:2], c.values.shape[2]))
     for i, (q, x, V) in enumerate(zip(c.query, c.keys, c.values)):
         if not len(x) or not len(q) or not V.shape[1]:
             continue
-        if len(x) > DENSE:
-            out[i], error = _bounded(k, q, x, V, lam)
-            _accept(
+        if len(x) > DENSE_POINTS:
+            out[i], error = _mean_with_error(k, q, x, V, lam)
+            _check_accuracy(
                 error,
                 float(np.abs(V).max()),
                 "the error of " + of,
@@ -175,10 +181,10 @@ def cme_attention(
         else:
             system = Dense(k, x, lam)
             out[i] = _dense_mean(system, q, V)
-            if system.rcond < ILL:
-                error = _sensitivity(system, q, V)
+            if system.rcond < ILL_CONDITION:
+                error = _rounding_error(system, q, V)
                 scale = max(float(np.abs(V).max()), float(np.abs(out[i]).max()))
-                _accept(error, scale, "the error of " + of, "a larger ridge")
+                _check_accuracy(error, scale, "the error of " + of, "a larger ridge")
     return c.restore(out)
 
 
@@ -202,7 +208,7 @@ def cme_solve(
     True
     """
     of = "cme_solve"
-    c, k, lam = _system(query, keys, values, kernel, bandwidth, ridge, of)
+    c, k, lam = _checked_system(query, keys, values, kernel, bandwidth, ridge, of)
     if lam <= 0:
         raise bad(
             "ridge",
@@ -214,7 +220,7 @@ def cme_solve(
     value, error = np.zeros((2, *c.query.shape[:2], c.values.shape[2]))
     for i, (q, x, V) in enumerate(zip(c.query, c.keys, c.values)):
         if len(x) and len(q) and V.shape[1]:
-            value[i], error[i] = _bounded(k, q, x, V, lam)
+            value[i], error[i] = _mean_with_error(k, q, x, V, lam)
     return CMESolution(c.restore(value), c.restore(error))
 
 
@@ -244,15 +250,15 @@ def cme_variance(
     """
     of = "cme_variance"
     empty = np.zeros((np.shape(keys)[-2] if np.ndim(keys) > 1 else 0, 1))
-    c, k, lam = _system(query, keys, empty, kernel, bandwidth, ridge, of)
+    c, k, lam = _checked_system(query, keys, empty, kernel, bandwidth, ridge, of)
     out = np.empty(c.query.shape[:2])
     for i, (q, x) in enumerate(zip(c.query, c.keys)):
         prior = k.diagonal(q)
         if not len(x) or not len(q):
             out[i] = prior
             continue
-        left = prior - _explained(k, q, x, lam)
-        if k.function is not None and left.min() < -ACCEPTED * prior.max():
+        left = prior - _explained_variance(k, q, x, lam)
+        if k.function is not None and left.min() < -ACCEPTED_ERROR * prior.max():
             raise k.indefinite(f"a variance of {left.min():.3g}")
         out[i] = np.maximum(left, 0.0)
     return c.restore(out[..., None])[..., 0]
@@ -270,7 +276,7 @@ def _dense_mean(system: Dense, q: np.ndarray, V: np.ndarray) -> np.ndarray:
     )
 
 
-def _sensitivity(system: Dense, q: np.ndarray, V: np.ndarray) -> np.ndarray:
+def _rounding_error(system: Dense, q: np.ndarray, V: np.ndarray) -> np.ndarray:
     """The error of _dense_mean from rounding of the kernel matrix, (m, d_v)."""
     A = system.solve(V)
     parts = [
@@ -280,11 +286,11 @@ def _sensitivity(system: Dense, q: np.ndarray, V: np.ndarray) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _bounded(
+def _mean_with_error(
     kernel: Kernel, q: np.ndarray, x: np.ndarray, V: np.ndarray, ridge: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """(value, error), each (m, d_v), of one context."""
-    system = (Dense if len(x) <= DENSE else Iterative)(kernel, x, ridge)
+    system = (Dense if len(x) <= DENSE_POINTS else Iterative)(kernel, x, ridge)
     A, residual = system.checked_solve(V)
     value, error = np.zeros((2, len(q), V.shape[1]))
     for j in score_rows(len(q), len(x)):
@@ -299,10 +305,12 @@ def _bounded(
     return value, error
 
 
-def _explained(kernel: Kernel, q: np.ndarray, x: np.ndarray, ridge: float) -> np.ndarray:
+def _explained_variance(
+    kernel: Kernel, q: np.ndarray, x: np.ndarray, ridge: float
+) -> np.ndarray:
     """k_q^T (K + lam I)^-1 k_q, (m,), of one context."""
     out = np.empty(len(q))
-    system = (Dense if len(x) <= DENSE else Iterative)(kernel, x, ridge)
+    system = (Dense if len(x) <= DENSE_POINTS else Iterative)(kernel, x, ridge)
     for j in score_rows(len(q), len(x)):
         cross = kernel.matrix(q[j], x)
         if isinstance(system, Dense):
@@ -310,7 +318,7 @@ def _explained(kernel: Kernel, q: np.ndarray, x: np.ndarray, ridge: float) -> np
         else:
             prior = kernel.diagonal(q[j])
             out[j], error = system.explained(cross)
-            _accept(
+            _check_accuracy(
                 prior**0.5 * error,
                 float(prior.max()),
                 "the error of cme_variance",
@@ -319,15 +327,15 @@ def _explained(kernel: Kernel, q: np.ndarray, x: np.ndarray, ridge: float) -> np
     return out
 
 
-def _accept(error: np.ndarray, scale: float, what: str, hint: str) -> None:
-    if not error.max() <= ACCEPTED * scale:
+def _check_accuracy(error: np.ndarray, scale: float, what: str, hint: str) -> None:
+    if not error.max() <= ACCEPTED_ERROR * scale:
         raise AttnscopeError(
-            f"{what} must be at most {ACCEPTED:g} of its scale, got {error.max() / scale:.2g}; try "
+            f"{what} must be at most {ACCEPTED_ERROR:g} of its scale, got {error.max() / scale:.2g}; try "
             f"{hint}."
         )
 
 
-def _system(
+def _checked_system(
     query: np.ndarray,
     keys: np.ndarray,
     values: np.ndarray,
@@ -340,11 +348,11 @@ def _system(
     return (
         c,
         kernel_of(kernel, bandwidth, of),
-        _rule(ridge, "ridge", of, c.keys.shape[1], 0.0),
+        _rule_value(ridge, "ridge", of, c.keys.shape[1], 0.0),
     )
 
 
-def _rule(rule: Rule, what: str, of: str, length: int, low: float) -> float:
+def _rule_value(rule: Rule, what: str, of: str, length: int, low: float) -> float:
     if not callable(rule):
         return check.real(rule, what, of, low)
     if length == 0:

@@ -95,9 +95,9 @@ def attention_decision(
     if not callable(cost):
         short, over = newsvendor_costs(cost, of)
         if actions is None:
-            return _quantile(c, short, over, h)
-        cost = lambda a, y: _newsvendor(a[:, None], y, short, over)
-    return _listed(c, cost, _actions(actions, of), h, of)
+            return _quantile_decision(c, short, over, h)
+        cost = lambda a, y: _newsvendor_cost(a[:, None], y, short, over)
+    return _best_listed_action(c, cost, _checked_actions(actions, of), h, of)
 
 
 def newsvendor_costs(cost: Any, of: str) -> tuple[float, float]:
@@ -114,11 +114,11 @@ def newsvendor_costs(cost: Any, of: str) -> tuple[float, float]:
     return first, second
 
 
-def _newsvendor(a: np.ndarray, y: np.ndarray, short: float, over: float) -> np.ndarray:
+def _newsvendor_cost(a: np.ndarray, y: np.ndarray, short: float, over: float) -> np.ndarray:
     return short * np.maximum(y - a, 0.0) + over * np.maximum(a - y, 0.0)
 
 
-def _quantile(c: GroupedQueries, short: float, over: float, h: float) -> Decision:
+def _quantile_decision(c: GroupedQueries, short: float, over: float, h: float) -> Decision:
     """The weighted quantile, and its cost."""
     contexts, queries = c.query.shape[:2]
     length = c.keys.shape[1]
@@ -129,7 +129,7 @@ def _quantile(c: GroupedQueries, short: float, over: float, h: float) -> Decisio
     action = np.empty((contexts, queries))
     cost = np.empty((contexts, queries))
     for i, j in score_blocks(contexts, queries, length):
-        weights = _weights(c.query[i, j], c.keys[i], h)
+        weights = _softmax_weights(c.query[i, j], c.keys[i], h)
         sorted_y = np.take_along_axis(y[i], order[i], axis=1)[:, None, :]
         ordered = np.take_along_axis(weights, order[i][:, None, :], axis=2)
         reached = np.cumsum(ordered, axis=2) >= least
@@ -137,11 +137,11 @@ def _quantile(c: GroupedQueries, short: float, over: float, h: float) -> Decisio
         first = np.argmax(reached, axis=2)
         a = np.take_along_axis(np.broadcast_to(sorted_y, ordered.shape), first[..., None], 2)
         action[i, j] = a[..., 0]
-        cost[i, j] = np.sum(ordered * _newsvendor(a, sorted_y, short, over), axis=2)
+        cost[i, j] = np.sum(ordered * _newsvendor_cost(a, sorted_y, short, over), axis=2)
     return Decision(c.restore(action[..., None])[..., 0], c.restore(cost[..., None])[..., 0])
 
 
-def _weights(q: np.ndarray, k: np.ndarray, h: float) -> np.ndarray:
+def _softmax_weights(q: np.ndarray, k: np.ndarray, h: float) -> np.ndarray:
     """softmax(q.k/h), (c, m, L)."""
     scores = (q / h) @ k.swapaxes(1, 2)
     scores -= scores.max(axis=-1, keepdims=True)
@@ -149,7 +149,7 @@ def _weights(q: np.ndarray, k: np.ndarray, h: float) -> np.ndarray:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def _listed(
+def _best_listed_action(
     c: GroupedQueries,
     cost: Callable[[np.ndarray, np.ndarray], np.ndarray],
     actions: np.ndarray,
@@ -160,7 +160,7 @@ def _listed(
     best = np.empty(c.query.shape[:2], dtype=np.int64)
     least = np.empty(c.query.shape[:2])
     for i, (q, k, v) in enumerate(zip(c.query, c.keys, c.values)):
-        table = _table(cost, actions, v[:, 0], of)
+        table = _cost_table(cost, actions, v[:, 0], of)
         means = softmax_attention(q, k, table.T, bandwidth=h)
         best[i] = np.argmin(means, axis=1)
         least[i] = means[np.arange(len(means)), best[i]]
@@ -171,7 +171,7 @@ def _listed(
     )
 
 
-def _actions(actions: Any, of: str) -> np.ndarray:
+def _checked_actions(actions: Any, of: str) -> np.ndarray:
     must = "an array (A,) or (A, k) of actions to choose from"
     if actions is None:
         raise bad("actions", of, f"{must}, with a cost function", None, "numpy.linspace(...)")
@@ -179,7 +179,7 @@ def _actions(actions: Any, of: str) -> np.ndarray:
     return check.array(actions, "actions", of, shape).astype(np.float64)
 
 
-def _table(
+def _cost_table(
     cost: Callable[[np.ndarray, np.ndarray], np.ndarray],
     actions: np.ndarray,
     y: np.ndarray,

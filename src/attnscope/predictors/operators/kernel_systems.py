@@ -1,4 +1,4 @@
-"""Linear systems (K + ridge I) A = R of a kernel matrix K = k(x_i, x_j): dense up to DENSE points,
+"""Linear systems (K + ridge I) A = R of a kernel matrix K = k(x_i, x_j): dense up to DENSE_POINTS points,
 iterative beyond.
 
 notation: x (L, d) points, lam = ridge, k_q = (k(q, x_l))_l, F (L, r) a low-rank factor, E = K - F
@@ -27,23 +27,25 @@ from scipy.linalg import cho_factor, cho_solve, lapack
 from attnscope.errors import bad
 from attnscope.predictors.operators.kernels import Kernel
 
-__all__ = ["DENSE", "Dense", "Iterative", "Solution"]
+__all__ = ["DENSE_POINTS", "Dense", "Iterative", "Solution"]
 
 
-DENSE = 4000  # points solved densely: 128 MB and a second
-ROWS = 256  # rows of K built at a time: they stay in cache
-ENTRIES = 1 << 22  # entries of a kernel block: 32 MB
-RANK = 300  # of the low-rank factor: 240 MB at L = 10^5
+DENSE_POINTS = 4000  # points solved densely: 128 MB and a second
+BLOCK_ROWS = 256  # rows of K built at a time: they stay in cache
+BLOCK_ENTRIES = 1 << 22  # entries of a kernel block: 32 MB
+FACTOR_RANK = 300  # of the low-rank factor: 240 MB at L = 10^5
 # of conjugate gradients; a preconditioned system that needs more has too small a ridge
-STEPS = 500
-PATIENCE = 40  # steps without a better residual after which rounding has been reached
+GRADIENT_STEPS = 500
+PATIENCE_STEPS = 40  # steps without a better residual after which rounding has been reached
 # bound on the error aimed at, relative to the largest right-hand side; rounding alone can reach
 # 1e-9 at L = 10^5
-AIM = 1e-8
+AIMED_ERROR = 1e-8
 # eigenvalues above minus this share of the norm are those of a rounded semidefinite matrix
-INDEFINITE = 1e-10
-NEGATIVE = 1e-6  # of the diagonal: 300 pivots cannot round as far below 0
-SHOWN = 1500  # points up to which a sentence names the offending eigenvalue: a second
+NEGATIVE_EIGENVALUE_SHARE = 1e-10
+NEGATIVE_PIVOT_SHARE = 1e-6  # of the diagonal: 300 pivots cannot round as far below 0
+EIGENVALUE_POINTS = (
+    1500  # points up to which a sentence names the offending eigenvalue: a second
+)
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -91,8 +93,10 @@ class Dense:
     def checked_solve(self, R: np.ndarray) -> Solution:
         """The solution with its measured residual, which costs a second pass over K."""
         A = self.solve(R)
-        left = R - _apply(self.kernel, self.x, A) - self.ridge * A
-        return Solution(A, np.linalg.norm(left, axis=0) + _entries(self.kernel, self.x, A))
+        left = R - _kernel_product(self.kernel, self.x, A) - self.ridge * A
+        return Solution(
+            A, np.linalg.norm(left, axis=0) + _entry_rounding(self.kernel, self.x, A)
+        )
 
     def sensitivity(self, cross: np.ndarray, A: np.ndarray) -> np.ndarray:
         """What rounding of K does to k_q^T A, (m, c), to first order: eps |u| |K| |A|, u = (K + lam
@@ -125,7 +129,7 @@ class Iterative:
             raise bad(
                 "ridge",
                 kernel.of,
-                f"> 0 for more than {DENSE} tokens",
+                f"> 0 for more than {DENSE_POINTS} tokens",
                 ridge,
                 "ridge=1e-6 or more",
             )
@@ -151,7 +155,7 @@ class Iterative:
         otherwise conjugate gradients from there.
         """
         aim = (
-            AIM
+            AIMED_ERROR
             * max(float(np.abs(R).max()), 1e-300)
             * (self.ridge / max(self.largest, 1e-300)) ** 0.5
         )
@@ -162,25 +166,25 @@ class Iterative:
         rest = np.linalg.norm(R - self.F @ (self.F.T @ A) - self.ridge * A, axis=0)
         bound = rest + self.left * np.linalg.norm(A, axis=0)
         if (bound <= aim).all():
-            return Solution(A, bound + _entries(self.kernel, self.x, A))
-        return self._descend(R, A, aim)
+            return Solution(A, bound + _entry_rounding(self.kernel, self.x, A))
+        return self._conjugate_gradients(R, A, aim)
 
-    def _descend(self, R: np.ndarray, A: np.ndarray, aim: float) -> Solution:
+    def _conjugate_gradients(self, R: np.ndarray, A: np.ndarray, aim: float) -> Solution:
         """Conjugate gradients for all columns at once;
         the residual of the answer is computed anew, not updated.
         """
-        r = R - self._product(A)
+        r = R - self._system_product(A)
         z = self._precondition(r)
         p = z.copy()
         rz = np.sum(r * z, axis=0)
         best = np.inf
         stale = 0
-        for _ in range(STEPS):
+        for _ in range(GRADIENT_STEPS):
             size = float(np.linalg.norm(r, axis=0).max())
             best, stale = (size, 0) if size < best else (best, stale + 1)
-            if size <= aim or stale > PATIENCE or not (rz > 0).any():
+            if size <= aim or stale > PATIENCE_STEPS or not (rz > 0).any():
                 break
-            Kp = self._product(p)
+            Kp = self._system_product(p)
             curvature = np.sum(p * Kp, axis=0)
             if self.kernel.function is not None and (curvature < 0).any():
                 raise self.kernel.indefinite("a direction of negative curvature")
@@ -190,11 +194,11 @@ class Iterative:
             z = self._precondition(r)
             rz, before = np.sum(r * z, axis=0), rz
             p = z + np.where(before > 0, rz / np.where(before > 0, before, 1), 0) * p
-        left = np.linalg.norm(R - self._product(A), axis=0)
-        return Solution(A, left + _entries(self.kernel, self.x, A))
+        left = np.linalg.norm(R - self._system_product(A), axis=0)
+        return Solution(A, left + _entry_rounding(self.kernel, self.x, A))
 
-    def _product(self, A: np.ndarray) -> np.ndarray:
-        return _apply(self.kernel, self.x, A) + self.ridge * A
+    def _system_product(self, A: np.ndarray) -> np.ndarray:
+        return _kernel_product(self.kernel, self.x, A) + self.ridge * A
 
     def explained(self, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """k_q^T (K + lam I)^-1 k_q, (m,), of cross (m, L), and |r|/sqrt(lam):
@@ -209,14 +213,14 @@ def _lower_half(kernel: Kernel, x: np.ndarray) -> tuple[np.ndarray, float]:
     L = len(x)
     K = np.zeros((L, L))
     sums = np.zeros(L)
-    for i in range(0, L, ROWS):
-        part = kernel.matrix(x[i : i + ROWS], x[: i + ROWS])
+    for i in range(0, L, BLOCK_ROWS):
+        part = kernel.matrix(x[i : i + BLOCK_ROWS], x[: i + BLOCK_ROWS])
         if kernel.function is not None:
             _check_symmetric(part[:, i:], kernel)
-        K[i : i + ROWS, : i + ROWS] = part
+        K[i : i + BLOCK_ROWS, : i + BLOCK_ROWS] = part
         sizes = part if kernel.name in ("rbf", "exponential") else np.abs(part)
-        sums[: i + ROWS] += sizes.sum(axis=0)
-        sums[i : i + ROWS] += sizes[:, :i].sum(axis=1)
+        sums[: i + BLOCK_ROWS] += sizes.sum(axis=0)
+        sums[i : i + BLOCK_ROWS] += sizes[:, :i].sum(axis=1)
     return K, float(sums.max())
 
 
@@ -234,20 +238,20 @@ def _check_symmetric(block: np.ndarray, kernel: Kernel) -> None:
 
 
 def _check_semidefinite(K: np.ndarray, norm: float, kernel: Kernel) -> None:
-    """Refuse a matrix (its lower half filled) with an eigenvalue below -INDEFINITE of its norm."""
+    """Refuse a matrix (its lower half filled) with an eigenvalue below -NEGATIVE_EIGENVALUE_SHARE of its norm."""
     lowest = float(np.diagonal(K).min())
     if lowest < 0:
         raise kernel.indefinite(f"k(x, x) = {lowest:.3g}")
     raised = K.copy()
-    raised[np.diag_indices(len(K))] += INDEFINITE * norm
+    raised[np.diag_indices(len(K))] += NEGATIVE_EIGENVALUE_SHARE * norm
     if norm and lapack.dpotrf(raised.T, lower=0, overwrite_a=1, clean=0)[1]:
         got = "a negative eigenvalue"
-        if len(K) <= SHOWN:
+        if len(K) <= EIGENVALUE_POINTS:
             got = f"an eigenvalue of {np.linalg.eigvalsh(K)[0]:.3g} at these keys"
         raise kernel.indefinite(got)
 
 
-def _entries(kernel: Kernel, x: np.ndarray, A: np.ndarray) -> np.ndarray:
+def _entry_rounding(kernel: Kernel, x: np.ndarray, A: np.ndarray) -> np.ndarray:
     """What rounding of the entries of K does to K A, (c,):
     independent errors of 4 eps of the diagonal.
     """
@@ -255,9 +259,9 @@ def _entries(kernel: Kernel, x: np.ndarray, A: np.ndarray) -> np.ndarray:
     return 4 * EPS * size * len(x) ** 0.5 * np.linalg.norm(A, axis=0)
 
 
-def _apply(kernel: Kernel, x: np.ndarray, A: np.ndarray) -> np.ndarray:
+def _kernel_product(kernel: Kernel, x: np.ndarray, A: np.ndarray) -> np.ndarray:
     """K A without storing K."""
-    block = max(1, ENTRIES // max(len(x), 1))
+    block = max(1, BLOCK_ENTRIES // max(len(x), 1))
     return np.concatenate(
         [kernel.matrix(x[i : i + block], x) @ A for i in range(0, len(x), block)]
     )
@@ -269,16 +273,16 @@ def _pivoted_cholesky(kernel: Kernel, x: np.ndarray) -> tuple[np.ndarray, float]
     """
     left = kernel.diagonal(x)
     scale = float(left.max())
-    F = np.zeros((len(x), RANK))
+    F = np.zeros((len(x), FACTOR_RANK))
     r = 0
     # below, what is left is rounding
-    while r < RANK and left.max() > 4 * EPS * len(x) ** 0.5 * scale:
+    while r < FACTOR_RANK and left.max() > 4 * EPS * len(x) ** 0.5 * scale:
         pivot = int(np.argmax(left))
         column = kernel.matrix(x, x[pivot : pivot + 1])[:, 0] - F[:, :r] @ F[pivot, :r]
         F[:, r] = column / left[pivot] ** 0.5
         left = left - F[:, r] ** 2
         left[pivot] = 0.0
-        if kernel.function is not None and left.min() < -NEGATIVE * scale:
+        if kernel.function is not None and left.min() < -NEGATIVE_PIVOT_SHARE * scale:
             raise kernel.indefinite("a negative minor")
         r += 1
     return F[:, :r], float(np.maximum(left, 0).sum() + EPS * len(x) * scale)

@@ -20,9 +20,9 @@ __all__ = ["Kernel", "kernel_of"]
 KernelFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 # |x|^2/h from which |x|^2 + |y|^2 - 2 x.y costs K more than 1e-12: differences instead
-CANCELS = 2500.0
+CANCELLING_SQUARE = 2500.0
 
-OVERFLOW = 700.0  # exp of more is not a float64
+OVERFLOW_EXPONENT = 700.0  # exp of more is not a float64
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,14 @@ class Kernel:
     def matrix(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """(m, L) of x (m, d), y (L, d)."""
         if self.function is not None:
-            return self._called(x, y)
+            return self._called_matrix(x, y)
         if self.name == "rbf":
             # distances do not move; the cancellation in |x|^2 + |y|^2 - 2 x.y shrinks
             centre = y.mean(axis=0)
             x = x - centre
             y = y - centre
             largest = max(float(np.max(np.sum(z * z, axis=1), initial=0.0)) for z in (x, y))
-            if largest > CANCELS * self.bandwidth:
+            if largest > CANCELLING_SQUARE * self.bandwidth:
                 return np.exp(cdist(x, y, "sqeuclidean") / (-2 * self.bandwidth))
         K = x @ y.T
         if self.name == "linear":
@@ -56,9 +56,9 @@ class Kernel:
             K -= np.sum(y * y, axis=1) / 2
             np.minimum(K, 0, out=K)
         K /= self.bandwidth
-        return np.exp(self._representable(K), out=K)
+        return np.exp(self._checked_exponents(K), out=K)
 
-    def _called(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def _called_matrix(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         assert self.function is not None
         must = "a function of (m, d) and (L, d) arrays with finite (m, L) values"
         try:
@@ -95,7 +95,7 @@ class Kernel:
         return (
             squares
             if self.name == "linear"
-            else np.exp(self._representable(squares / self.bandwidth))
+            else np.exp(self._checked_exponents(squares / self.bandwidth))
         )
 
     def indefinite(self, got: str) -> AttnscopeError:
@@ -103,10 +103,10 @@ class Kernel:
         must = "positive semidefinite: k(x, x) >= 0 and no negative eigenvalue of k(x_i, x_j)"
         return bad("kernel", self.of, must, got, "kernel='rbf'")
 
-    def _representable(self, exponents: np.ndarray) -> np.ndarray:
+    def _checked_exponents(self, exponents: np.ndarray) -> np.ndarray:
         """The exponents, refused where exp overflows."""
-        if exponents.size and exponents.max() > OVERFLOW:
-            must = f"large enough that q.k/bandwidth <= {OVERFLOW:g}"
+        if exponents.size and exponents.max() > OVERFLOW_EXPONENT:
+            must = f"large enough that q.k/bandwidth <= {OVERFLOW_EXPONENT:g}"
             got = f"{exponents.max():.3g}"
             raise bad("bandwidth", self.of, must, got, "unit keys, or kernel='rbf'")
         return exponents

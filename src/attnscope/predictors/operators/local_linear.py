@@ -27,7 +27,7 @@ from attnscope.predictors.operators.query_groups import grouped_queries, score_b
 __all__ = ["local_linear_attention"]
 
 # singular values below this share of the largest are rounding: the answer keeps 8 digits above
-SINGULAR = 1e-8
+ROUNDED_SINGULAR_SHARE = 1e-8
 
 
 def local_linear_attention(
@@ -59,11 +59,11 @@ def local_linear_attention(
     out = np.zeros((contexts, many, c.values.shape[2]))
     # scores of (queries, L, d) arrays: a block holds d times as many numbers
     for i, j in score_blocks(contexts, many, length * max(d, 1)) if length else ():
-        out[i, j] = _fitted(c.query[i, j], c.keys[i], c.values[i], h, lam, of)
+        out[i, j] = _local_fit(c.query[i, j], c.keys[i], c.values[i], h, lam, of)
     return c.restore(out)
 
 
-def _fitted(
+def _local_fit(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, h: float, lam: float, of: str
 ) -> np.ndarray:
     """(c, m, d_v) of q (c, m, d), k (c, L, d), v (c, L, d_v)."""
@@ -78,7 +78,9 @@ def _fitted(
     mean = w @ v
     X = np.sqrt(w)[..., None] * apart
     U, S, axes = np.linalg.svd(X, full_matrices=False)
-    if lam == 0 and (k.shape[1] <= k.shape[2] or (S[..., -1] <= SINGULAR * S[..., 0]).any()):
+    if lam == 0 and (
+        k.shape[1] <= k.shape[2] or (S[..., -1] <= ROUNDED_SINGULAR_SHARE * S[..., 0]).any()
+    ):
         must = "> 0 where the keys near the query do not span the space"
         raise bad("ridge", of, must, lam, "ridge=1e-3, a larger bandwidth or more tokens")
     rest = np.sqrt(w)[..., None] * (v[:, None] - mean[:, :, None])

@@ -15,7 +15,7 @@ posterior mean of LinearMap.
 
 The delta rule is stable where the maps I - e_t k_t k_t^T do not stretch: e_t |k_t|^2 <= 2. Now and
 then a longer key does no harm. What is refused is growth: a memory that stretches some vector
-GROWTH times over the context has lost the digits of its answer, and usually everything.
+MOST_GROWTH times over the context has lost the digits of its answer, and usually everything.
 
 Cost: a few queries of a context are answered backwards in time by their weights on the tokens,
 (2 d_k + d_v) multiplications a token and query; many, and queries after each token (`causal`), by
@@ -43,8 +43,8 @@ __all__ = ["delta_attention", "gated_linear_attention", "recursive_least_squares
 
 Gate = Any  # a number, or an array (..., L): one for each token
 # by then 6 of 16 digits are gone; stable memories stay below 100
-GROWTH = 1e6
-SINGULAR = (
+MOST_GROWTH = 1e6
+SINGULAR_SHARE = (
     1e-10  # singular values below this share of the largest are rounding: 6 digits are left
 )
 
@@ -63,7 +63,7 @@ def delta_attention(
         query: (..., d_k).
         keys, values: (..., L, d_k) and (..., L, d_v), in the order of time.
         step: e >= 0, a number or one for each token, (..., L); unit keys: at most 2.
-        decay: g in [0, 1], likewise; 1 is the plain delta rule.
+        decay: g in [0, 1], in the same form; 1 is the plain delta rule.
         causal: query is (..., L, d_k), and the answer (..., L, d_v) is read after each token.
 
     `best_gates` has the best step and decay for a map that drifts.
@@ -76,7 +76,7 @@ def delta_attention(
            [1.  ],
            [2.75]])
     """
-    return _answer(query, keys, values, step, decay, causal, 1.0, "delta_attention")
+    return _read_memory(query, keys, values, step, decay, causal, 1.0, "delta_attention")
 
 
 def gated_linear_attention(
@@ -101,7 +101,7 @@ def gated_linear_attention(
     array([6.25])
     """
     of = "gated_linear_attention"
-    return _answer(query, keys, values, scale, decay, causal, 0.0, of)
+    return _read_memory(query, keys, values, scale, decay, causal, 0.0, of)
 
 
 def recursive_least_squares(
@@ -135,7 +135,7 @@ def recursive_least_squares(
     root = (g ** np.arange(length - 1, -1, -1.0))[:, None] ** 0.5
     for i, _ in score_blocks(contexts, d, length) if length and d else ():
         U, S, axes = np.linalg.svd(root * c.keys[i], full_matrices=False)
-        if lam == 0 and (length < d or (S[..., -1] <= SINGULAR * S[..., 0]).any()):
+        if lam == 0 and (length < d or (S[..., -1] <= SINGULAR_SHARE * S[..., 0]).any()):
             must = "> 0 where the keys that still count do not span the space"
             raise bad("ridge", of, must, ridge, "ridge=noise**2 / prior_variance")
         shrunk = (S / (S**2 + lam))[..., None] * (U.swapaxes(-1, -2) @ (root * c.values[i]))
@@ -146,7 +146,7 @@ def recursive_least_squares(
 # -- both memories ---------------------------------------------------------------------------------
 
 
-def _answer(
+def _read_memory(
     query: Any,
     keys: Any,
     values: Any,
@@ -157,17 +157,17 @@ def _answer(
     of: str,
 ) -> np.ndarray:
     name = "step" if erase else "scale"
-    e = _gate(step, name, of, 0.0 if erase else -check.LARGEST, check.LARGEST)
-    g = _gate(decay, "decay", of, 0.0, 1.0)
-    k = _unread(keys, "keys", of, 2, "an array (..., L, d_k)")
-    v = _unread(values, "values", of, 2, "an array (..., L, d_v)")
+    e = _checked_gate(step, name, of, 0.0 if erase else -check.LARGEST, check.LARGEST)
+    g = _checked_gate(decay, "decay", of, 0.0, 1.0)
+    k = _real_array(keys, "keys", of, 2, "an array (..., L, d_k)")
+    v = _real_array(values, "values", of, 2, "an array (..., L, d_v)")
     tail = "(..., L, d_k), one for each token" if causal else "(..., d_k)"
-    q = _unread(query, "query", of, 2 if causal else 1, f"an array {tail}")
+    q = _real_array(query, "query", of, 2 if causal else 1, f"an array {tail}")
     with np.errstate(over="ignore", invalid="ignore"):
         run = _after_each if causal else _after_the_last
         out, growth = run(q, k, v, (e, g), erase, of)
-    if growth > GROWTH or not np.isfinite(out).all():
-        _diagnosed(q, k, v, of)
+    if growth > MOST_GROWTH or not np.isfinite(out).all():
+        _explain_entries(q, k, v, of)
         got = f"a memory that grows {growth:.1g} times" if growth == growth else "an overflow"
         hint = "step=1 / |k|**2, or less, and unit keys" if erase else "a smaller scale"
         must = "so small that the memory is stable, step * |k|**2 <= 2 for nearly all tokens"
@@ -180,7 +180,7 @@ def _after_the_last(
 ) -> tuple[np.ndarray, float]:
     from attnscope.numerics.compiled.memory_scan import read_back, written
 
-    context = _shared(k, v, of)
+    context = _context_axes(k, v, of)
     c = gathered(q, k, v, of)
     contexts, many, d = c.query.shape
     length, columns = c.values.shape[1:]
@@ -198,7 +198,7 @@ def _after_the_last(
         token = tuple(x[i % len(x)] for x in tokens)
         state = np.zeros((columns, d))
         bound = written(nothing, *token, erase, state, np.empty((0, columns)))
-        growth = max(growth, _grown(bound, token))
+        growth = max(growth, _context_growth(bound, token))
         out[i] = c.query[i] @ state.T
     return c.restore(out), growth
 
@@ -208,36 +208,37 @@ def _after_each(
 ) -> tuple[np.ndarray, float]:
     from attnscope.numerics.compiled.memory_scan import written
 
-    context = _shared(k, v, of)
+    context = _context_axes(k, v, of)
     length, d = k.shape[-2:]
     columns = v.shape[-1]
     if q.shape[-2:] != (length, d):
         got = f"shape {q.shape}"
         raise bad("query", of, f"of shape (..., {length}, {d}) where causal", got)
-    lead = _broadcast((q.shape[:-2], context), of)
+    lead = _broadcast_axes((q.shape[:-2], context), of)
     out = np.zeros((*lead, length, columns))
     if not out.size or not d:
         return out, 1.0
     e, g = (_per_token(x, context, length, of) for x in gates)
     gates = [
-        x if len(x) == 1 else _whole(x.reshape(*context, length), (*lead, length))
+        x if len(x) == 1 else _contiguous_array(x.reshape(*context, length), (*lead, length))
         for x in (e, g)
     ]
     rows = [
-        _whole(x, (*lead, *x.shape[-2:])).reshape(-1, *x.shape[-2:]) for x in (q, k, v, out)
+        _contiguous_array(x, (*lead, *x.shape[-2:])).reshape(-1, *x.shape[-2:])
+        for x in (q, k, v, out)
     ]
     growth = 1.0
     state = np.empty((columns, d))
     for i, (asked, key, value, into) in enumerate(zip(*rows)):
         step, decay = (x.reshape(-1, length)[i % (x.size // length)] for x in gates)
         bound = written(asked, key, value, step, decay, erase, state, into)
-        growth = max(growth, _grown(bound, (key, value, step, decay)))
+        growth = max(growth, _context_growth(bound, (key, value, step, decay)))
     return out, growth
 
 
-def _grown(bound: float, token: Any) -> float:
+def _context_growth(bound: float, token: Any) -> float:
     """The growth of one context: its bound where that is enough, else measured."""
-    if bound <= GROWTH or bound != bound:
+    if bound <= MOST_GROWTH or bound != bound:
         return float(bound)
     from attnscope.numerics.compiled.memory_scan import growth_of
 
@@ -249,7 +250,7 @@ def _grown(bound: float, token: Any) -> float:
 # -- the border ------------------------------------------------------------------------------------
 
 
-def _unread(x: Any, what: str, of: str, axes: int, hint: str) -> np.ndarray:
+def _real_array(x: Any, what: str, of: str, axes: int, hint: str) -> np.ndarray:
     """A real array of at least so many axes as float64, its entries not looked at."""
     a = array_of(x, what, of, hint)
     if a.dtype.kind not in "iuf" or a.ndim < axes:
@@ -257,7 +258,7 @@ def _unread(x: Any, what: str, of: str, axes: int, hint: str) -> np.ndarray:
     return a.astype(np.float64, copy=False)
 
 
-def _gate(x: Gate, what: str, of: str, low: float, high: float) -> np.ndarray:
+def _checked_gate(x: Gate, what: str, of: str, low: float, high: float) -> np.ndarray:
     """A number, or an array (..., L), with entries in [low, high]."""
     hint = f"{what}=0.99" if high == 1 else f"{what}=0.5"
     if np.ndim(x) == 0:
@@ -269,11 +270,11 @@ def _gate(x: Gate, what: str, of: str, low: float, high: float) -> np.ndarray:
     return a
 
 
-def _shared(k: np.ndarray, v: np.ndarray, of: str) -> tuple[int, ...]:
-    return _broadcast((k.shape[:-2], v.shape[:-2]), of)
+def _context_axes(k: np.ndarray, v: np.ndarray, of: str) -> tuple[int, ...]:
+    return _broadcast_axes((k.shape[:-2], v.shape[:-2]), of)
 
 
-def _broadcast(shapes: tuple[tuple[int, ...], ...], of: str) -> tuple[int, ...]:
+def _broadcast_axes(shapes: tuple[tuple[int, ...], ...], of: str) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
@@ -282,7 +283,7 @@ def _broadcast(shapes: tuple[tuple[int, ...], ...], of: str) -> tuple[int, ...]:
         raise bad("leading axes of query, keys and values", of, must, got) from None
 
 
-def _whole(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _contiguous_array(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """x broadcast to the shape, contiguous; itself where it is that already."""
     return np.ascontiguousarray(x if x.shape == shape else np.broadcast_to(x, shape))
 
@@ -294,14 +295,14 @@ def _per_token(
     if gate.ndim < 2:
         context = ()
     try:
-        whole = _whole(gate if gate.ndim else gate[None], (*context, length))
+        whole = _contiguous_array(gate if gate.ndim else gate[None], (*context, length))
     except ValueError:
         must = f"a number or of a shape that broadcasts to (..., {length})"
         raise bad("step or decay", of, must, f"shape {gate.shape}") from None
     return whole.reshape(-1, length)
 
 
-def _diagnosed(q: np.ndarray, k: np.ndarray, v: np.ndarray, of: str) -> None:
+def _explain_entries(q: np.ndarray, k: np.ndarray, v: np.ndarray, of: str) -> None:
     """The sentence about the entries, where they are why there is no answer."""
     for x, what in ((q, "query"), (k, "keys"), (v, "values")):
         context_array(x, what, of, ())

@@ -17,7 +17,7 @@ from attnscope.numerics.border.context_arrays import context_array
 
 __all__ = ["GroupedQueries", "gathered", "grouped_queries", "score_blocks", "score_rows"]
 
-SCORES = 1 << 20  # scores held at a time: 8 MB
+BLOCK_SCORES = 1 << 20  # scores held at a time: 8 MB
 
 
 class GroupedQueries(NamedTuple):
@@ -32,9 +32,9 @@ class GroupedQueries(NamedTuple):
 
 
 def score_blocks(contexts: int, queries: int, length: int) -> Iterator[tuple[slice, slice]]:
-    """Blocks of contexts and queries with at most about SCORES scores each."""
-    if queries * length <= SCORES:
-        step = max(1, SCORES // max(queries * length, 1))
+    """Blocks of contexts and queries with at most about BLOCK_SCORES scores each."""
+    if queries * length <= BLOCK_SCORES:
+        step = max(1, BLOCK_SCORES // max(queries * length, 1))
         yield from ((slice(i, i + step), slice(None)) for i in range(0, contexts, step))
     else:
         yield from (
@@ -43,7 +43,7 @@ def score_blocks(contexts: int, queries: int, length: int) -> Iterator[tuple[sli
 
 
 def score_rows(queries: int, length: int) -> Iterator[slice]:
-    step = max(1, SCORES // max(length, 1))
+    step = max(1, BLOCK_SCORES // max(length, 1))
     return (slice(j, j + step) for j in range(0, queries, step))
 
 

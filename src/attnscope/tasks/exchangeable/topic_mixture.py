@@ -7,7 +7,7 @@ matrix, B_wx = 1 where w and x are of one topic, else 0.
 
     theta ~ Dirichlet(alpha, .., alpha),   topic_l | theta ~ theta,   x_l uniform on that topic's words
 
-A word tells its topic, so the posterior is theta | x ~ Dirichlet(alpha + n), and the law of a
+A word determines its topic, so the posterior is theta | x ~ Dirichlet(alpha + n), and the law of a
 held-out word is linear in the counts (Polya's urn):
 
     P(x_{N+1} = w | x) = (alpha + n_topic(w))/((A + N) v)

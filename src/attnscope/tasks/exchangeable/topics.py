@@ -264,10 +264,10 @@ def _compositions(most: int, size: int) -> Iterator[np.ndarray]:
         for part in np.array_split(
             head, max(1, len(head) * (most + 1) // BLOCK_COUNT_VECTORS)
         ):
-            room = most - part.sum(axis=1) + 1  # choices of the next entry after each head
-            last = np.arange(room.sum()) - np.repeat(np.cumsum(room) - room, room)
+            choices = most - part.sum(axis=1) + 1  # values of the next entry after each head
+            last = np.arange(choices.sum()) - np.repeat(np.cumsum(choices) - choices, choices)
             held.append(
-                np.concatenate([np.repeat(part, room, axis=0), last[:, None]], axis=1)
+                np.concatenate([np.repeat(part, choices, axis=0), last[:, None]], axis=1)
             )
             if sum(map(len, held)) >= BLOCK_COUNT_VECTORS:
                 yield np.concatenate(held)

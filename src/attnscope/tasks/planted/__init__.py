@@ -1,4 +1,4 @@
-"""Tasks with planted directions: tokens are Gaussian given a latent place.
+"""Tasks with planted directions: tokens are Gaussian given a latent location.
 
 In reading order: `planted` (a task from its definition) with `definition_checks` and `enumeration`
 (Bayes' formula), `pair` (key and value), `single_location` and its relatives `grid_location`,

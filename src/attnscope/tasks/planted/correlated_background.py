@@ -116,7 +116,7 @@ class CorrelatedBackground(CorrelatedTokens):
         nothing = self.null_risk()
         rounding = nothing.error / nothing.excess  # relative, of scale^2 = v*.S0 v*
         error = white.scale**2 * inner.error + rounding * excess
-        if self.alignment != 0:  # else the whitened key has no say
+        if self.alignment != 0:  # else the whitened key has no effect
             sizes = np.linalg.eigvalsh(self.covariance)
             error += (
                 rounding + 1e-15 * self.dim * float(sizes[-1] / sizes[0])
@@ -124,8 +124,8 @@ class CorrelatedBackground(CorrelatedTokens):
         return estimate(excess, error, inner.method, self.noise)
 
     def _risk_ceiling(self) -> float:
-        """What the Bayes risk cannot exceed:
-        the null risk, and the best affine one where that is known.
+        """An upper bound on the Bayes risk:
+        the null risk, or the best affine risk where that is known.
         """
         known = [self.null_risk().excess]
         if self.task.location_probs is None:

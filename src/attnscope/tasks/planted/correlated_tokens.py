@@ -289,8 +289,8 @@ class CorrelatedTokens(Located[Batch]):
 
     @cached_property
     def _whitened_task(self) -> Whitened:
-        """Kept, because every risk asks for it;
-        its matrix is read-only, because all who ask share it.
+        """Cached, because every risk needs it;
+        its matrix is read-only, because all callers share it.
         """
         t = self.task
         key = self._whiten_rows(self.key[None])[0]

@@ -1,5 +1,6 @@
-"""What is asked of a planted task's definition (planted.py): one sentence where it is something
-else, with the method's name and what it returned.
+"""Checks of a planted task's definition (planted.py).
+
+An error names the method and what it returned.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ __all__ = [
     "of_method",
 ]
 
-# inner products computed in float64 scatter by 1e-15; what is further off is no Gram matrix of unit
-# vectors
+# inner products computed in float64 scatter by 1e-15; a larger deviation means that the matrix is not
+# a Gram matrix of unit vectors
 GRAM_TOLERANCE = 1e-9
 LARGEST_LOG_RATIO = 1e9  # log-likelihood ratios beyond this are known to 1e-7 at best
 # most values that `latents` may list: a posterior of so many costs milliseconds per sequence
@@ -148,9 +149,9 @@ def checked_label(found: object, of: str, n: int) -> np.ndarray:
 
 
 def check_one_number(task: Any) -> None:
-    """One sentence where the label is several numbers: heads of attention predict one.
+    """An error where the label is several numbers: heads of attention predict one.
 
-    Two sequences tell, drawn once for each task.
+    The shape is taken from two sequences, drawn once for each task.
     """
     known = vars(task)
     if "_label_axes" not in known:

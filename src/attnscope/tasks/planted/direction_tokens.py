@@ -185,11 +185,11 @@ class DirectionTokens(Planted[DirectionBatch]):
         tokens[self._carries_direction(location)] *= self.gamma
         for f in range(self.directions):
             tokens[rows, location[:, f]] += (self.signal * self.keys[f]).astype(dtype)
-        said = [
+        label_parts = [
             tokens[rows, location[:, f]].astype(np.float64) @ self.values[f]
             for f in range(self.directions)
         ]  # labels of the tokens as stored
-        return DirectionBatch(tokens, np.sum(said, axis=0) + noise, location)
+        return DirectionBatch(tokens, np.sum(label_parts, axis=0) + noise, location)
 
     def latent(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """(n, F): the positions J_f."""
@@ -212,8 +212,8 @@ class DirectionTokens(Planted[DirectionBatch]):
     ) -> np.ndarray:
         """(n,): sum_f X_{J_f}.v_f*."""
         rows = np.arange(len(fields))
-        said = [fields[rows, latent[:, f], 2 * f + 1] for f in range(self.directions)]
-        return np.sum(said, axis=0)
+        label_parts = [fields[rows, latent[:, f], 2 * f + 1] for f in range(self.directions)]
+        return np.sum(label_parts, axis=0)
 
     def _draw_locations(self, n: int, rng: np.random.Generator) -> np.ndarray:
         if self.positions == "independent":
@@ -355,7 +355,7 @@ class DirectionTokens(Planted[DirectionBatch]):
             S: (zero if not S else np.full(n, -np.inf), zero, zero) for S in self._all_sets
         }
         for l in range(self.length):
-            said = {T: seen.outputs[:, l, sorted(T)].sum(1) for T in self._token_sets}
+            label_parts = {T: seen.outputs[:, l, sorted(T)].sum(1) for T in self._token_sets}
             old = state
             state = {
                 S: mixture(
@@ -364,7 +364,7 @@ class DirectionTokens(Planted[DirectionBatch]):
                         *(
                             (
                                 old[S - T][0] + ratios[T][:, l],
-                                old[S - T][1] + said[T],
+                                old[S - T][1] + label_parts[T],
                                 old[S - T][2],
                             )
                             for T in self._token_sets

@@ -8,7 +8,7 @@ G* the teachers' Gram matrix, m_l, s_l mean coefficients and scale given z_i.
     Var(Y | X) = noise^2 + sum_i P(z_i | X) [Var(Y | f, z_i) + (E[Y | f, z_i] - E[Y | X])^2],
 
 the last a sum of squares, so nothing cancels. The label given (f, z_i) is a number, or one of the
-classes with their likelihood. All exact given the tokens. The Bayes risk is the mean of Var(Y | X)
+classes with their likelihood. All of this is exact given the tokens. The Bayes risk is the mean of Var(Y | X)
 over draws of what it depends on: f, and |x_l|^2 = f^T G*^+ f + s_l^2 chi^2 with d - rank G* degrees
 of freedom, independent of f; so a draw costs the same for every d.
 """
@@ -45,7 +45,7 @@ __all__ = [
 BLOCK_ENTRIES = 1 << 19  # numbers worked on at a time: a few 4 MB arrays
 # two streams that a label must not depend on, to count as a function of fields and latent
 FIRST, SECOND = 0, 1
-MEAN_ROUNDING = 1e-13  # relative error of a mean over some 10^5 exact terms, with room
+MEAN_ROUNDING = 1e-13  # relative error of a mean over some 10^5 exact terms, with a margin
 
 
 class Moments(NamedTuple):
@@ -56,7 +56,7 @@ class Moments(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What is known of the latent's values: (m, ...), log p (m,), means (m, L, r), scales (m, L)."""
+    """The law of the latent: values (m, ...), log p (m,), means (m, L, r), scales (m, L)."""
 
     values: np.ndarray
     log_prior: np.ndarray
@@ -106,9 +106,9 @@ def bayes_risk(task: Any, samples: int = 65_536, seed: int = 0) -> Estimate:
     )
     while left > 0:
         n = min(size, left)
-        variances, told = _draw_variances(task, given, n, rng)
+        variances, label_means = _draw_variances(task, given, n, rng)
         values.append(variances)
-        labels.append(told)
+        labels.append(label_means)
         left -= n
     joined = np.concatenate(values)
     with np.errstate(divide="ignore"):
@@ -221,12 +221,12 @@ def _draw_variances(
     each = _moments_by_latent(task, given, fields, "bayes_risk")
     mean = _posterior_mean(weights, each.mean)
     total = _posterior_mean(weights, each.variance + (each.mean - mean[:, None]) ** 2)
-    told = each.mean[np.arange(n), places]
-    return (total if total.ndim == 1 else total.sum(1)), told
+    label_means = each.mean[np.arange(n), places]
+    return (total if total.ndim == 1 else total.sum(1)), label_means
 
 
 def _variance_bound(labels: np.ndarray) -> float:
-    """No less than the variance of the label: its sampled second moment, widened by 5 errors."""
+    """An upper bound on the variance of the label: its sampled second moment plus 5 standard errors."""
     squares = (labels.reshape(len(labels), -1) ** 2).sum(1)
     wide = 5 * squares.std() / math.sqrt(len(squares))
     # a label that is always 0 has no variance; classes around 0 have theirs inside

@@ -1,7 +1,7 @@
-"""Single-location regression on a grid: one of M x N cells decides the label.
+"""Single-location regression on a grid: one of M x N cells carries the label.
 
 notation: M = rows, N = columns, cell (i, j) is token l = i N + j, I and K the row and the column of
-the deciding cell.
+the informative cell.
 
 The task is SingleLocation with L = M N tokens in row-major order, so everything known of that task
 holds: samples, posterior, Bayes predictor, exact risks, training. The grid adds coordinates: the
@@ -16,7 +16,7 @@ the L - 1 other cells L - N lie in other rows, so
     1 - E P(I | X) = (1 - E P(J | X)) (L - N)/(L - 1),
         1 - E P(K | X) = (1 - E P(J | X)) (L - M)/(L - 1).
 
-All exact. The predictor that goes with it, attention along rows and then along columns, is
+All of this is exact. The matching predictor, attention along rows and then along columns, is in
 predictors.row_column.
 """
 
@@ -91,7 +91,7 @@ class GridLocation(SingleLocation):
     def spiked(
         cls, dim: int, length: int, strength: float, noise: float = 0.0, seed: int = 0
     ) -> SingleLocation:
-        """Refused whatever the strength: a grid has rows and columns instead of a length."""
+        """Always an error: a grid has rows and columns instead of a length."""
         raise AttnscopeError(
             "GridLocation has no spiked(dim, length, strength); use "
             "GridLocation(rows, columns, dim, gamma=1.0, signal=strength**0.5)."

@@ -1,4 +1,4 @@
-"""Several informative tokens with a direction pair each: Y is the sum of what they say.
+"""Several informative tokens with a direction pair each: Y is the sum of their outputs.
 
 notation: d = dim, L = length, F = directions, s = signal, gam = gamma, eps = noise, k_f = k_f*, v_f
 = v_f*, mu_T = s sum_{f in T} k_f.
@@ -187,10 +187,8 @@ class MultiDirection(DirectionTokens):
     def _draw_projections(
         self, n: int, rng: np.random.Generator, kind: int = 0, groups: int = 1
     ) -> tuple[Seen, np.ndarray]:
-        """What inference sees of n sequences after a move of this kind (0: none), and the true
-        positions.
-
-        Drawn in law, at a cost that does not depend on the dimension.
+        """The projections that inference needs of n sequences after a move of this kind (0: none), and
+        the true positions. Their law is exact, and the cost does not depend on the dimension.
         """
         # (2F, q): the teachers; a dependent one adds no axis
         frame = frame_of(self.teacher_gram)

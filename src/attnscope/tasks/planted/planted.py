@@ -41,8 +41,10 @@ from attnscope.tasks.sampling import Drawn, Sampled
 
 __all__ = ["Planted", "PlantedBatch"]
 
-TEACHER_STREAM = 0x7EAC4E  # keeps the directions' random stream apart from those of data
-# what the base class takes; an annotated class attribute with a default is one more
+TEACHER_STREAM = (
+    0x7EAC4E  # separates the random stream of the directions from those of the data
+)
+# arguments of the base class; every annotated class attribute with a default adds one
 BASE_ARGUMENTS = ("dim", "length", "noise", "seed")
 
 
@@ -67,9 +69,9 @@ class PlantedBatch(NamedTuple):
 
 
 class Planted(Sampled[Drawn], Generic[Drawn]):
-    """Base of every planted task; a task of yours is a subclass with a few methods.
+    """Base class of planted tasks; define your own task as a subclass with a few methods.
 
-    A subclass says, in class attributes,
+    A subclass defines, as class attributes,
 
         teachers = ("key", "value")     names of its r directions, read as task.key, ...
         teacher_gram = [[1, c], [c, 1]]     their inner products; orthonormal if left out
@@ -88,7 +90,7 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
         exact_risk(predictor, overlaps)             (excess, error), or None where you know none
 
     Risks of a squared loss are known to a bound where the label is written with NumPy functions that
-    attnscope can enclose. Where it cannot, a subclass may say what else it knows of its label:
+    attnscope can enclose. Where it cannot, a subclass may describe its label further:
 
         reads(latent) -> (n, L, r) bool     which projections the label depends on
         kinks = (0.0, 1.0)                  where the label or its slope jumps, in what it reads
@@ -101,7 +103,7 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
         own: arguments of the subclass, by name.
 
     >>> class Shifted(Planted):
-    ...     '''The first token is shifted along the key, and says the value.'''
+    ...     '''The first token is shifted along the key; its value is the label.'''
     ...     teachers = ("key", "value")
     ...     shift: float = 1.0
     ...     def latents(self):
@@ -194,21 +196,21 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
     # -- the definition, which a subclass writes ---------------------------------------------------
 
     def latent(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """n draws of what is latent; from `latents`, where a subclass says nothing else."""
+        """n draws of the latent; from `latents`, unless a subclass overrides this method."""
         values, probabilities = self.enumerated("latent")
         return values[drawn_places(probabilities, n, rng)]
 
-    def means(self, latent: np.ndarray) -> np.ndarray:
+    def means(self, latent: np.ndarray, /) -> np.ndarray:
         """(n, L, r) coefficients of the tokens' means on the teachers."""
         hint = "def means(self, latent)"
         raise bad("means", type(self).__name__, "a method of the class", "none", hint)
 
-    def scales(self, latent: np.ndarray) -> np.ndarray:
+    def scales(self, latent: np.ndarray, /) -> np.ndarray:
         """(n, L) standard deviations of the tokens in every direction."""
         return np.ones((len(latent), self.length))
 
     def label(
-        self, fields: np.ndarray, latent: np.ndarray, rng: np.random.Generator
+        self, fields: np.ndarray, latent: np.ndarray, rng: np.random.Generator, /
     ) -> np.ndarray:
         """(n,) or (n, o): the label without its noise, from projections (n, L, r) on teachers."""
         if self.likelihood is None or self.classes is None:
@@ -222,8 +224,8 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
     # -- the same, checked -------------------------------------------------------------------------
 
     def enumerated(self, method: str) -> tuple[np.ndarray, np.ndarray]:
-        """The latent's values (m, ...) and their probabilities (m,), or one sentence that names
-        the method that asked.
+        """The latent's values (m, ...) and their probabilities (m,), or an error that names
+        the calling method.
         """
         if self.latents is None:
             must = "a task with finitely many latents"
@@ -295,8 +297,10 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
         latent = self.drawn_latent(n, rng)
         means, scales = self.token_law(latent)
         fields = gaussian_fields(means, scales, gram, rng)
-        told = fields[:, :, fields.shape[2] - means.shape[2] :]
-        return Projections(fields, self.checked_label(told, latent, rng), latent, scales)
+        own_fields = fields[:, :, fields.shape[2] - means.shape[2] :]
+        return Projections(
+            fields, self.checked_label(own_fields, latent, rng), latent, scales
+        )
 
     projections.defines = True  # type: ignore[attr-defined]  # they follow from the methods above
 

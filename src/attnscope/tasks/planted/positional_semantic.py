@@ -1,5 +1,5 @@
-"""Positional or semantic: which of two tokens a row looks at, told by what the tokens say or by
-where they stand.
+"""Positional or semantic attention: a row chooses between two tokens by their content or by their
+positions.
 
 notation: d = dim, w = mix, c = contrast, p = place (a vector of length P = position), k* = key
 (a unit vector), p perpendicular to k*; S the logistic function.
@@ -11,7 +11,7 @@ notation: d = dim, w = mix, c = contrast, p = place (a vector of length P = posi
               s_1 = S((e + a)(2 e + a - b)),  s_2 = S((b - e)(b - a - 2 e))
 
 Row i is softmax attention over two tokens with tied query and key of rank one; two weights sum to
-1, so its own one says all. The target is the teacher's softmax on the bare tokens, mixed with the
+1, so the weight on the own token determines both. The target is the teacher's softmax on the bare tokens, mixed with the
 softmax of a student that sees positions alone (rank one, e = c). Exchanging the tokens and turning
 signs shows that both rows have one law: the loss is 2 E (y_1 - s_1)^2, a function of e and
 m = k.k* alone (theory/positional_semantic), and e^2/P^2 + m^2 <= 1.
@@ -36,7 +36,7 @@ from attnscope.tasks.sampling import Sampled
 __all__ = ["LARGEST_POSITION", "PositionalSemantic", "WeightsBatch"]
 
 LARGEST_POSITION = (
-    4.0  # of a position vector: S(2 P^2) is 1 to 1e-14 there, and tables stay small
+    4.0  # length of a position vector: S(2 P^2) is 1 to 1e-14 there, and tables stay small
 )
 
 

@@ -1,4 +1,4 @@
-"""Single-location regression: one token at a latent position decides the label.
+"""Single-location regression: one token at a latent position carries the label.
 
 notation: d = dim, L = length, gam = gamma, s = signal, eps = noise, pi = location_probs, k* = key,
 v* = value, c = k*.v*.
@@ -290,7 +290,7 @@ class SingleLocation(Located[Batch]):
 
 
 def _other_positions(pi: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """1 - pi as the sum of the other positions: where pi rounds to 1 the others are still there."""
+    """1 - pi as the sum over the other positions, which stays accurate where pi rounds to 1."""
     mass = counts * pi
     before = np.concatenate([[0.0], np.cumsum(mass)[:-1]])
     after = np.concatenate([np.cumsum(mass[::-1])[:-1][::-1], [0.0]])

@@ -98,8 +98,8 @@ class SpikeMixture(SpikeTokens):
 
     def null_risk(self) -> Estimate:
         """Variance of Y: gam^2 + that of the mean mu_h.v_h over h (+ noise^2)."""
-        said = np.einsum("hd,hd->h", self.means, self.outputs)
-        apart = said - self.prior @ said
+        output_means = np.einsum("hd,hd->h", self.means, self.outputs)
+        apart = output_means - self.prior @ output_means
         excess = self.gamma**2 + self.prior @ apart**2
         # a spike nearly perpendicular to its output: their products cancel, their roundings do not
         size = np.einsum("hd,hd->h", np.abs(self.means), np.abs(self.outputs))
@@ -203,9 +203,9 @@ class SpikeMixture(SpikeTokens):
         ) + np.log(self.prior)
         total = logsumexp(logs, axis=1, keepdims=True)
         p = np.exp(logs - total)
-        said = drawn.x @ along.T
-        mean = (p * said).sum(1)
-        inside = (p * (said - mean[:, None]) ** 2).sum(1)
+        output_means = drawn.x @ along.T
+        mean = (p * output_means).sum(1)
+        inside = (p * (output_means - mean[:, None]) ** 2).sum(1)
         square = drawn.rest / max(axes, 1)
         sizes = (across**2).sum(1)
         whole = inside + square * (p @ sizes)

@@ -183,8 +183,8 @@ class SpikeTokens(Sampled[SpikeBatch]):
         scales = np.ones((n, self.length))
         scales[rows, location] = self.gamma
         fields = gaussian_fields(means, scales, gram, rng)
-        said = fields[rows, location, len(gram) - 2 * self.spikes + 2 * spike + 1]
-        return Projections(fields, said, location, scales)
+        labels = fields[rows, location, len(gram) - 2 * self.spikes + 2 * spike + 1]
+        return Projections(fields, labels, location, scales)
 
     # -- inference ---------------------------------------------------------------------------------
 

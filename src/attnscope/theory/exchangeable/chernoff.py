@@ -50,9 +50,8 @@ __all__ = ["Chernoff", "asymptotic_topic_error", "chernoff", "two_topic_error"]
 
 SMALLEST_FLOAT = 5e-324  # the error of a value that underflows: it is small, but not zero
 FAST_COUNT_VECTORS = 200_000  # enumerating this many count vectors is as fast as the integral
-INTEGRAL_ERROR_LIMIT = (
-    1e-9  # relative error above which enumerated counts replace the integral
-)
+# relative error above which enumerated counts replace the integral
+INTEGRAL_ERROR_LIMIT = 1e-9
 
 
 class Chernoff(NamedTuple):

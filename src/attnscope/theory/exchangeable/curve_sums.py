@@ -16,11 +16,11 @@ from attnscope.tasks.exchangeable.sphere_regression import zonal
 
 __all__ = ["curve_sums"]
 
-# of the outer rule: exp(-pi^2/LOG_U_STEP) is below 1e-34, and below 1e-17 with every other node, which is
-# the error estimate
+# of the outer rule: exp(-pi^2/LOG_U_STEP) is below 1e-34, and below 1e-17 with every other node,
+# which is the error estimate
 LOG_U_STEP = 0.125
 
-NEGLIGIBLE_NATS = 45.0  # exp(-45) is below roundoff
+ROUNDOFF_NATS = 45.0  # exp(-45) is below roundoff
 
 LARGEST_LOG_EXPONENT = 6.6  # exp(-exp(6.6)) is 1e-319
 
@@ -39,14 +39,14 @@ def curve_sums(
         p = p / p.sum()
         log_K = -2 * np.sin(theta / 2) ** 2 / h  # scaled by exp(-1/h), so the largest is 0
         low = math.log(1e-18) - np.logaddexp(math.log(L * (p @ np.exp(log_K))), log_B)
-        high = min(2 / h + 4, math.log(NEGLIGIBLE_NATS) - log_B)
+        high = min(2 / h + 4, math.log(ROUNDOFF_NATS) - log_B)
         log_u = np.arange(low, max(high, low + 1), LOG_U_STEP * every)
         harmonics = {int(m): zonal(d, int(m), np.cos(theta)) for m in np.flatnonzero(c)}
         sums = np.zeros(3)
         for block in np.array_split(log_u, math.ceil(len(log_u) / OUTER_NODES_PER_BLOCK)):
             part, log_rest = _outer_sums(block, log_K, log_B, p, harmonics, c, L)
             sums += LOG_U_STEP * every * part
-            if log_rest < -NEGLIGIBLE_NATS - 2 * math.log(
+            if log_rest < -ROUNDOFF_NATS - 2 * math.log(
                 L
             ):  # all that follows is smaller still
                 break

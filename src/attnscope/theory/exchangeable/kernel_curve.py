@@ -1,4 +1,5 @@
-"""How the error of CME attention falls with the length of the context, for any kernel: one scalar equation.
+"""How the error of CME attention falls with the length of the context, for any kernel: one scalar
+equation.
 
 notation: mu_i = eigenvalues of the kernel under the law of the keys, each N_i times
 (multiplicities); s = noise, L = length; kappa = the effective ridge per token; R = trace that is
@@ -11,10 +12,10 @@ standard approximation: features enter by their covariance alone) is
     kappa = s^2/L + (kappa/L) sum_i N_i mu_i/(mu_i + kappa),
     total error = L kappa   =>   excess = sum_i N_i mu_i kappa/(mu_i + kappa).
 
-(The last step is new here in this form: in the usual bias and variance the excess is [b + s^2]/(1-G)
-- s^2 with b = sum N mu (kappa/(mu+kappa))^2, and for the matched ridge both collapse into the
-equation itself.) So only the spectrum enters: for keys on a manifold of dimension m in R^D, D drops
-out. With mu_i of degree l like l^-(2 beta + m), N_l ~ l^(m-1), the excess falls like
+(The last step is new here in this form: in the usual bias and variance the excess is [b +
+s^2]/(1-G) - s^2 with b = sum N mu (kappa/(mu+kappa))^2, and for the matched ridge both collapse
+into the equation itself.) So only the spectrum enters: for keys on a manifold of dimension m in
+R^D, D drops out. With mu_i of degree l like l^-(2 beta + m), N_l ~ l^(m-1), the excess falls like
 L^(-2 beta/(2 beta + m)) for long L.
 
 What is exact: the equation, solved to rounding. `error` bounds that and what R, eigenvalues that

@@ -217,8 +217,8 @@ def best_attention(
     """Minimise the exact error at this length over bandwidth, sink and gain (in closed form: the
     error is quadratic in it).
 
-    Bandwidths from 5e-3 (SMALLEST_EXACT_BANDWIDTH) to 20 are searched: with next to no noise the narrowest is the
-    best of them.
+    Bandwidths from 5e-3 (SMALLEST_EXACT_BANDWIDTH) to 20 are searched: with next to no noise the
+    narrowest is the best of them.
 
     Args:
         dim: d >= 2, the keys live on S^{d-1}.
@@ -325,8 +325,8 @@ def _degree_spectrum(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues mu_m of degrees 0, 1, ... and their shares N_m mu_m of the trace 1.
 
-    Degrees are added until what is left of the trace is UNLISTED_TRACE_SHARE of it and of the ridge: then the
-    rest, at most left/ridge of the L in the equation for kap, does not matter.
+    Degrees are added until what is left of the trace is UNLISTED_TRACE_SHARE of it and of the
+    ridge: then the rest, at most left/ridge of the L in the equation for kap, does not matter.
     """
     top = max(16, least)
     while True:

@@ -31,7 +31,8 @@ and (1 - 2 C kappa + C^2 kappa2) E|D'|^2 + C^2 s^2 kappa d, which the C above mi
 S_t has E S.w = E|S|^2 again, else a multiple of it would be better, and h increases, so that the
 best for one step is the best for all. In the limit r is the positive root of
 
-    [(1 - a^2) kappa2 + a^2 kappa^2] r^2 + (1 - a^2)(kappa s^2 - lam kappa2) r - (1 - a^2) lam kappa s^2 = 0.
+    [(1 - a^2) kappa2 + a^2 kappa^2] r^2 + (1 - a^2)(kappa s^2 - lam kappa2) r - (1 - a^2) lam kappa
+    s^2 = 0.
 
 Least squares that forgets has no closed form for random keys: its error is exact given the keys,
 and a mean over sampled ones.

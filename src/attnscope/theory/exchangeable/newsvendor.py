@@ -38,9 +38,8 @@ from attnscope.numerics.integrals.quadrature import legendre
 
 __all__ = ["decision_regret"]
 
-NEWSVENDOR_LENGTH_LIMIT = (
-    200  # tokens: (L/2) L^2 terms a panel, a second or two at this length
-)
+# tokens: (L/2) L^2 terms a panel, a second or two at this length
+NEWSVENDOR_LENGTH_LIMIT = 200
 # float64 can distinguish sums of weights from ties down to a weight of e^-20 = 2e-9
 LARGEST_INVERSE_BANDWIDTH = 20.0
 EPS = float(np.finfo(np.float64).eps)

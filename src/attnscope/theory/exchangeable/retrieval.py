@@ -32,9 +32,8 @@ from attnscope.tasks.exchangeable.sparse_retrieval import SparseRetrieval
 __all__ = ["examples_needed", "retrieval_probability"]
 
 SUCCESS_BY_SCORE = {"cosine": cosine_success, "dot": dot_success}
-LARGEST_EXAMPLE_COUNT = (
-    10**6
-)  # examples: beyond, rounding of the densities shows in the tenth digit
+# examples: beyond, rounding of the densities shows in the tenth digit
+LARGEST_EXAMPLE_COUNT = 10**6
 NOISE_RANGE = (1e-6, 1e6)  # beyond, one example determines everything or nothing
 EXAMPLE_TASK = "at.SparseRetrieval(features=16, noise=1.0)"
 

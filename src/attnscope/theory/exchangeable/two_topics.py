@@ -39,9 +39,8 @@ from attnscope.numerics.integrals.quadrature import legendre
 __all__ = ["LogMass", "log_ratio", "tilted_law", "wrong_mass"]
 
 EPS = float(np.finfo(np.float64).eps)
-OMITTED_NATS = (
-    45.0  # parts below e^-45 = 3e-20 of the peak are omitted and added to the error
-)
+# parts below e^-45 = 3e-20 of the peak are omitted and added to the error
+OMITTED_NATS = 45.0
 POLE_DISTANCE = 0.1  # if the minimum is closer to a pole than this, the residue is used
 CANCELLATION_LIMIT = 0.9  # share of the residue that may cancel: one digit is lost there
 PANEL_RULE_SIZES = (24, 16)  # Gauss nodes per panel, of the value and of its comparison
@@ -49,9 +48,8 @@ HALF_PANEL_RADIANS = 2.0  # how far the phase of the fastest symbol turns in hal
 RAREST_SYMBOL_COUNT = 1e-18  # a symbol expected less often than this has no weight in float64
 PANELS_PER_BLOCK = 4096  # bounds the memory
 LARGEST_PANEL_COUNT = 1 << 20  # a bound on time: 10^7 nodes
-LARGEST_LOG_ROUNDING = (
-    0.5  # error of the logarithm beyond which even the magnitude is unknown
-)
+# error of the logarithm beyond which even the magnitude is unknown
+LARGEST_LOG_ROUNDING = 0.5
 
 
 class LogMass(NamedTuple):

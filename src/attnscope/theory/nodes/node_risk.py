@@ -44,8 +44,8 @@ from attnscope.theory.nodes.unread_tokens import (
 __all__ = [
     "NODE_METHOD",
     "Reader",
-    "cached_nodes",
     "cached",
+    "cached_nodes",
     "means_on",
     "node_excess",
     "reader_of",

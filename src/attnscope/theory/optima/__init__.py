@@ -1,6 +1,6 @@
 """Optima and geometry of the risk.
 
-In reading order: `optimum` (the best temperature), `optimal_sigma` (the best activation),
+In reading order: `optimum` (the best inverse temperature), `optimal_sigma` (the best activation),
 `linear_optimum`, `heads_minimum`, `landscape` with `stationary`, `swapped` and `sphere_hessian`
 (stationary points), `planted_points` with `planted_spheres` (those of any planted task),
 `risk_plane` (the figure), `oracle_saddle`, `stable_step` (of descent at the minima).

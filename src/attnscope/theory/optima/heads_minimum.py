@@ -12,8 +12,8 @@ token are Gaussian with covariance C, so with u = A z, A A^T = C_uu,
 
 It is smooth in the vectors, so a quasi-Newton search and then Newton's method find its stationary
 point to rounding, and the Hessian along x/|x| at unit x (a retraction of second order) is the
-Riemannian one. The sample is finite: the same Hessian and gradient on an independent sample say how
-much that matters. Needs k_1, ..., k_H linearly independent.
+Riemannian one. The sample is finite: the same Hessian and gradient on an independent sample show
+how much that matters. The keys k_1, ..., k_H must be linearly independent.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ from attnscope.tasks.planted.multi_direction import MultiDirection
 
 __all__ = ["HeadsMinimum", "heads_minimum"]
 
-NAME = "heads_minimum"
-NEWTON = 8  # steps after the quasi-Newton search; quadratic convergence needs 3 or 4
-# gradient at which the search must have ended: rounding of a mean of 10^4 terms is 1e-14
-STATIONARY = 1e-9
+HEADS_MINIMUM_NAME = "heads_minimum"
+# steps after the quasi-Newton search; quadratic convergence needs 3 or 4
+NEWTON_STEPS_AFTER_SEARCH = 8
+# at the end of the search; rounding of a mean of 10^4 terms is 1e-14
+LARGEST_FINAL_GRADIENT = 1e-9
 
 
 class HeadsMinimum(NamedTuple):
@@ -65,12 +66,12 @@ def heads_minimum(
     """The local minimum (or other stationary point) next to `start` (2H, 2F), rows k_1, v_1, ... in
     the orthonormal teachers' coordinates.
     """
-    needs("jax", NAME)
-    lam = constant_temperature(predictor, NAME)
+    needs("jax", HEADS_MINIMUM_NAME)
+    lam = constant_temperature(predictor, HEADS_MINIMUM_NAME)
     if not (adds_heads(predictor) and predictor.head.exponential):
         raise bad(
             "predictor",
-            NAME,
+            HEADS_MINIMUM_NAME,
             "a MultiHead of Softmax heads",
             predictor,
             "MultiHead(Softmax(1.0), heads=2)",
@@ -78,10 +79,17 @@ def heads_minimum(
     m = 2 * predictor.heads
     r = 2 * task.directions
     if task.positions != "distinct" or not np.array_equal(task.teacher_gram, np.eye(r)):
-        raise bad("task", NAME, "one with orthonormal vectors at distinct positions", task)
-    x = np.concatenate([check.array(start, "start", NAME, (m, r)), np.zeros((m, m))], axis=1)
-    n = check.integer(samples, "samples", NAME, 100)
-    rng = np.random.default_rng([check.seed_value(seed, NAME), 0x3E5])
+        raise bad(
+            "task",
+            HEADS_MINIMUM_NAME,
+            "one with orthonormal vectors at distinct positions",
+            task,
+        )
+    x = np.concatenate(
+        [check.array(start, "start", HEADS_MINIMUM_NAME, (m, r)), np.zeros((m, m))], axis=1
+    )
+    n = check.integer(samples, "samples", HEADS_MINIMUM_NAME, 100)
+    rng = np.random.default_rng([check.seed_value(seed, HEADS_MINIMUM_NAME), 0x3E5])
     # leave the span: a saddle must not be taken for a minimum
     x = x + 0.01 * rng.standard_normal(x.shape)
     with computed_x64():
@@ -94,11 +102,11 @@ def heads_minimum(
             )
             for _ in "12"
         )
-        x = first.search(_unit(x))
+        x = first.search(_unit_rows(x))
         found = [sample.at(x) for sample in (first, second)]
-    if found[0][1] > STATIONARY:
+    if found[0][1] > LARGEST_FINAL_GRADIENT:
         raise AttnscopeError(
-            f"the search of {NAME} must end at a stationary point, got gradient {found[0][1]:.2g}; "
+            f"the search of {HEADS_MINIMUM_NAME} must end at a stationary point, got gradient {found[0][1]:.2g}; "
             "try another start."
         )
     return HeadsMinimum(x, *found[0], *found[1])
@@ -130,7 +138,7 @@ class _Sample:
             value, gradient = self.value(y.reshape(shape))
             return value, gradient.ravel()
 
-        x = _unit(
+        x = _unit_rows(
             minimize(
                 flat,
                 x.ravel(),
@@ -139,14 +147,14 @@ class _Sample:
                 options={"maxiter": 500, "ftol": 1e-13},
             ).x.reshape(shape)
         )
-        for _ in range(NEWTON):
-            gradient, tangent = self.value(x)[1].ravel(), _tangent(x)
-            if np.linalg.norm(gradient) <= STATIONARY / 100:
+        for _ in range(NEWTON_STEPS_AFTER_SEARCH):
+            gradient, tangent = self.value(x)[1].ravel(), _tangent_basis(x)
+            if np.linalg.norm(gradient) <= LARGEST_FINAL_GRADIENT / 100:
                 break
             move = np.linalg.lstsq(
                 self._hessian(x, tangent), tangent @ gradient, rcond=1e-10
             )[0]
-            x = _unit(x - (move @ tangent).reshape(shape))
+            x = _unit_rows(x - (move @ tangent).reshape(shape))
         return x
 
     def at(self, x: np.ndarray) -> tuple[float, float, np.ndarray]:
@@ -154,7 +162,7 @@ class _Sample:
         return (
             value,
             float(np.linalg.norm(gradient)),
-            np.linalg.eigvalsh(self._hessian(x, _tangent(x))),
+            np.linalg.eigvalsh(self._hessian(x, _tangent_basis(x))),
         )
 
     def _hessian(self, x: np.ndarray, tangent: np.ndarray) -> np.ndarray:
@@ -165,11 +173,11 @@ class _Sample:
         return (H + H.T) / 2
 
 
-def _unit(x: np.ndarray) -> np.ndarray:
+def _unit_rows(x: np.ndarray) -> np.ndarray:
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-def _tangent(x: np.ndarray) -> np.ndarray:
+def _tangent_basis(x: np.ndarray) -> np.ndarray:
     """(m (D-1), m D): an orthonormal basis of the tangent space at unit rows x (m, D)."""
     m, D = x.shape
     out = np.zeros((m, D - 1, m, D))

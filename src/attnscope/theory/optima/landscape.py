@@ -84,14 +84,12 @@ __all__ = [
     "swapped_overlaps",
 ]
 
-# overlaps closer than this are those of one point: Newton's method ends within 1e-9 or so
-NEAR = 1e-6
-NEWTON_STEPS = 20  # of at most 0.3 rad: the way around the sphere, and then some
-NEWTON_DIFFERENCE = (
-    # one-sided differences: an error of 1e-6 in the matrix gains six digits a step, at 7 gradients
-    # instead of 25
-    1e-6
-)
+# points whose overlaps are closer than this are the same: Newton's method ends within about 1e-9
+SAME_POINT_OVERLAP = 1e-6
+LANDSCAPE_NEWTON_STEPS = 20  # of at most 0.3 rad: about once around the sphere
+# one-sided differences: an error of 1e-6 in the matrix gains six digits a step, at 7 gradients
+# instead of 25
+NEWTON_DIFFERENCE = 1e-6
 
 
 class LocalGeometry(NamedTuple):
@@ -118,13 +116,13 @@ def stationary_points(
     nearer to v* than to k*, v nearer to k* than to v*, up to signs); "degenerate" (k and v
     perpendicular to both); "reversed" (k = -k* or v = -v* or both); or "other".
 
-    On any other planted task, yours included, and of several heads: what Newton's method finds from
-    vectors at the teachers, perpendicular to them, and from random descents, on the exact risk
+    On any other planted task, including your own, and for several heads: what Newton's method finds
+    from vectors at the teachers, perpendicular to them, and from random descents, on the exact risk
     where its gradient is known, else on fixed nodes with errors (planted_points.py). A search may
     miss points.
 
     Args:
-        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        task: a planted task: SingleLocation, MultiLocation, ..., or your own Planted.
         predictor: one head, or a MultiHead.
         starts, seed: random descents of the search, and their seed.
 
@@ -138,7 +136,7 @@ def stationary_points(
     starts = check.integer(starts, "starts", of, 0)
     seed = check.seed_value(seed, of)
     if has_law(task, SingleLocation) and task.alignment == 0 and not adds_heads(predictor):
-        return _of_one_location(task, _checked(predictor, of), of)
+        return _of_one_location(task, _checked_head(predictor, of), of)
     checked_planted(task, of)
     if not adds_heads(predictor):
         checked_predictor(predictor, of)
@@ -166,14 +164,15 @@ def _of_one_location(task: SingleLocation, predictor: Predictor, of: str) -> Sta
         k, v = vectors_with(o, min(task.dim, 4))
         if own is None:
             if not critical(k, v):  # on a plateau Newton's method would only wander
-                k, v = _newton(derivatives, k, v)
-            name = name_of(overlaps_of(k, v), NEAR)
+                k, v = _newton_point(derivatives, k, v)
+            name = name_of(overlaps_of(k, v), SAME_POINT_OVERLAP)
         if not critical(k, v):
             continue
         if not any(
-            np.abs(overlaps_of(k, v) - np.array(p.overlaps)).max() < NEAR for p in points
+            np.abs(overlaps_of(k, v) - np.array(p.overlaps)).max() < SAME_POINT_OVERLAP
+            for p in points
         ):
-            points.append(_point(task, predictor, derivatives, name, k, v))
+            points.append(_stationary_point(task, predictor, derivatives, name, k, v))
     return StationaryPoints(sorted(points, key=lambda p: p.risk.value))
 
 
@@ -184,7 +183,7 @@ def local_geometry(
     overlaps).
     """
     orthogonal_task(task, "local_geometry")
-    lam = constant_temperature(_checked(predictor, "local_geometry"), "local_geometry")
+    lam = constant_temperature(_checked_head(predictor, "local_geometry"), "local_geometry")
     derivatives = overlap_derivatives(task, predictor, lam)
     k, v = vectors_with(Overlaps(*(float(x) for x in overlaps)), min(task.dim, 4))
     inside = np.linalg.eigvalsh(sphere_hessian(derivatives, k, v))
@@ -230,14 +229,14 @@ def basin_prediction(
     b = 4 * lam * gam2 * s / math.sqrt(math.pi * S2)
     a1 = 8 * gam2 * lam**2 * s**2 / (math.pi * S2 * q)
     a2 = 2 * s**2 * float(erf_variance(0.0, q, lam**2 * gam2))
-    star = _unstable(a1, b)
-    swap = _unstable(a2, b)
+    star = _unstable_direction(a1, b)
+    swap = _unstable_direction(a2, b)
     to_oracle = np.abs(star[0] * o.kappa + star[1] * o.nu)
     to_swapped = np.abs(swap[0] * o.theta + swap[1] * o.eta)
     return np.where(to_oracle > to_swapped, "oracle", "swapped")
 
 
-def _unstable(a: float, b: float) -> np.ndarray:
+def _unstable_direction(a: float, b: float) -> np.ndarray:
     """Unit eigenvector of [[-a, b], [b, 0]] with the positive eigenvalue."""
     return np.linalg.eigh(np.array([[-a, b], [b, 0.0]]))[1][:, 1]
 
@@ -245,13 +244,13 @@ def _unstable(a: float, b: float) -> np.ndarray:
 # -- derivatives in the overlaps, and the Hessian on the spheres -----------------------------------
 
 
-def _newton(
+def _newton_point(
     derivatives: Derivatives, k: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Riemannian Newton steps to the nearest critical point of any index;
     zero modes are left alone.
     """
-    for _ in range(NEWTON_STEPS):
+    for _ in range(LANDSCAPE_NEWTON_STEPS):
         basis = tangent_basis(k, v)
         ambient = tangent_gradient(derivatives, k, v)
         g = basis.T @ ambient
@@ -273,7 +272,7 @@ def _newton(
     return k, v
 
 
-def _point(
+def _stationary_point(
     task: SingleLocation,
     predictor: Predictor,
     derivatives: Derivatives,
@@ -305,14 +304,14 @@ def _point(
     )
 
 
-def _checked(predictor: object, of: str) -> Predictor:
+def _checked_head(predictor: object, of: str) -> Predictor:
     if not has_one_head(predictor):
         raise bad("predictor", of, "a predictor with an exact risk", predictor, "Erf(0.1)")
     return predictor
 
 
 def orthogonal_task(task: object, of: str) -> SingleLocation:
-    """The task, if it is a SingleLocation with k* perp v*, or one sentence."""
+    """The task; raises unless it is a SingleLocation with k* perp v*."""
     found = checked_task(task, of)
     perpendicular(found, of)
     return found

@@ -79,7 +79,7 @@ def linear_optimum(task: SingleLocation) -> LinearOptimum:
     >>> round(best.risk.value, 4)
     0.1636
     """
-    g2, s, L = _numbers(task, "linear_optimum")
+    g2, s, L = _task_numbers(task, "linear_optimum")
     if L == 1:
         return LinearOptimum(estimate(0.0, 0.0, "closed form", task.noise), 0.0, 1.0)
     excess = g2 / (1 + g2 * (1 / (L - 1) + s * s / (L - 1 + g2 * g2)))
@@ -101,7 +101,7 @@ def normalised_linear_optimum(task: SingleLocation) -> NormalisedLinearOptimum:
     >>> round(best.risk.value, 6), round(best.slope, 6)  # 9/60, sqrt(50)/60
     (0.15, 0.117851)
     """
-    g2, s, L = _numbers(task, "normalised_linear_optimum")
+    g2, s, L = _task_numbers(task, "normalised_linear_optimum")
     share = 1 - 1 / L
     # a_J = 1/L + alpha (s share + noise), a_0 = 1/L + alpha (-s/L + noise); R = g2 E(1 - a_J)^2 +
     # (L-1) E a_0^2
@@ -122,7 +122,7 @@ def free_linear_excess(
 ) -> float:
     """Excess risk of sum_l (offset + X_l.k) X_l.v for vectors k, v (dim,) of any length."""
     of = "free_linear_excess"
-    g2, s, L = _numbers(task, of)
+    g2, s, L = _task_numbers(task, of)
     k, v = (
         check.array(x, name, of, (task.dim,)).astype(np.float64)
         for x, name in ((k, "k"), (v, "v"))
@@ -146,7 +146,7 @@ def free_linear_excess(
     )
 
 
-def _numbers(task: object, of: str) -> tuple[float, float, float]:
+def _task_numbers(task: object, of: str) -> tuple[float, float, float]:
     if not has_law(task, SingleLocation) or task.alignment != 0:
         raise bad(
             "task",

@@ -31,7 +31,7 @@ from attnscope.tasks.planted.single_location import SingleLocation
 
 __all__ = ["OptimalSigma", "optimal_sigma", "optimal_sigma_log_excess"]
 
-REACH = 40.0  # standard deviations: the normal density is below 1e-347 there
+DENSITY_REACH_SIGMAS = 40.0  # standard deviations: the normal density is below 1e-347 there
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,8 @@ def optimal_sigma_log_excess(gamma: float, signal: float, length: int) -> tuple[
     if length == 1:
         return -np.inf, 0.0
     places = [(0.0, 1.0), (signal, gamma), *Logit(gamma, signal, length).turns()]
-    low = min(-REACH, signal - REACH * gamma)
-    high = max(REACH, signal + REACH * gamma)
+    low = min(-DENSITY_REACH_SIGMAS, signal - DENSITY_REACH_SIGMAS * gamma)
+    high = max(DENSITY_REACH_SIGMAS, signal + DENSITY_REACH_SIGMAS * gamma)
     edges = doubling_edges(places, low, high)
     fine, coarse = (
         _log_integral(*rule, gamma, signal, length) for rule in panel_nodes(edges)

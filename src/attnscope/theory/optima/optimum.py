@@ -1,7 +1,7 @@
-"""The best temperature of a predictor at given overlaps, and the regime in which the erf oracle is
-asymptotically Bayes optimal.
+"""The best inverse temperature of a predictor at given overlaps, and the regime in which the erf
+oracle is asymptotically Bayes optimal.
 
-notation: lam = temperature, s = signal.
+notation: lam = inverse temperature, s = signal.
 
 For the erf oracle (k*, v*), with lam -> 0,
 
@@ -10,13 +10,13 @@ For the erf oracle (k*, v*), with lam -> 0,
 
 so R -> 0, hence optimality, when lam s -> inf (lam sqrt(d) -> inf at the default signal) and lam
 sqrt(L) -> 0; the first condition lets the informative token through, the second silences the
-others.
+other tokens.
 
 On other planted tasks the range of the search follows from what a task has instead of s and gam:
 the root mean square of the largest projection of a sequence on a teacher, and the smallest scale of
-a token. Where no exact gradient is known the risk is minimised on one set of fixed nodes, a smooth
-function of the temperature, and the risk that is returned is that of another set: it owes nothing
-to the choice. The temperature is then as good as a minimum's place can be, sqrt(error/curvature).
+a token. Where no exact gradient is known the risk is minimised on one set of fixed nodes, as a
+smooth function of lam, and the returned risk is that of an independent set, free of selection bias.
+The location of the minimum is then known to sqrt(error/curvature).
 """
 
 from __future__ import annotations
@@ -42,25 +42,20 @@ from attnscope.theory.route import checked_planted, checked_predictor, has_gradi
 
 __all__ = ["OracleRegime", "optimal_temperature", "oracle_regime"]
 
-# ratio of neighbouring temperatures in the coarse search: optima of the predictors here are broader
-# than a factor of 2
-STEP = 1.6
-NARROW = (
-    1e-5,
-    1e-3,
-    1.0,
-)  # of log temperature around the least risk seen: its minimum is flat to the root of its rounding
-FLAT = 1e-12  # changes of the log risk below this fraction are rounding
+# between neighbours in the coarse search: the optima are broader than a factor of 2
+LAMBDA_RATIO = 1.6
+# half widths in log lam around the smallest risk found, tried in turn: near its minimum the risk is
+# constant up to rounding
+LOG_LAMBDA_BRACKETS = (1e-5, 1e-3, 1.0)
+LOG_RISK_ROUNDING = 1e-12  # relative: smaller changes of the log risk are rounding
 # the coarse search covers these multiples of 1/(1+signal) and of 1+signal+1/gamma
-LOWEST = 1e-5
-HIGHEST = 1e3
-STEEPEST = (
-    # temperature x (1 + signal + gamma) beyond which the softmax risk is not computed; its optimum
-    # is far below
-    1e8
-)
-CHECK = 1  # seed of the nodes on which the risk at the end is computed; the search has seed 0
-DRAWS = 4096  # sequences that tell a task's sizes: the range is generous, a tenth is enough
+SMALLEST_LAMBDA_MULTIPLE = 1e-5
+LARGEST_LAMBDA_MULTIPLE = 1e3
+# lam (1 + signal + gamma) beyond which the softmax risk is not computed; its optimum is far below
+LARGEST_SCALED_LAMBDA = 1e8
+FINAL_RISK_SEED = 1  # of the nodes for the returned risk; the search uses seed 0
+# drawn to estimate a task's sizes: the range is generous, 10 % is enough
+SIZE_SEQUENCES = 4096
 
 
 class OracleRegime(NamedTuple):
@@ -92,7 +87,7 @@ def optimal_temperature(
     ones: the exact risk where it is known, else that of fixed nodes (or draws), with an error.
 
     Args:
-        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        task: a planted task: SingleLocation, MultiLocation, ..., or your own Planted.
         family: a predictor class such as `Erf` or `Softmax`, or a function from temperature to
             predictor.
         overlaps: numbers; None: the oracle's.
@@ -109,23 +104,25 @@ def optimal_temperature(
     )
     if o.kappa.ndim:
         raise bad("overlaps", of, "scalars", f"shape {o.kappa.shape}", "one call per point")
-    make = _family(family, of)
+    make = _checked_family(family, of)
 
     def risk_at(lam: float, seed: int = 0) -> Estimate:
-        predictor, temperature = _member(make, lam, of)
+        predictor, temperature = _predictor_at(make, lam, of)
         return unchecked_risk(task, predictor, o, temperature, seed=seed)
 
     def slope(log_lam: float) -> float:
-        predictor, temperature = _member(make, math.exp(log_lam), of)
+        predictor, temperature = _predictor_at(make, math.exp(log_lam), of)
         return unchecked_gradient(task, predictor, o, temperature).temperature
 
     log_excess = lambda lam: float(risk_at(lam).log_excess)
-    low, high = _bracket(log_excess, task)
+    low, high = _lambda_bracket(log_excess, task)
     if low == 0.0:
-        return 0.0, risk_at(0.0, CHECK)
-    known = has_gradient(task, _member(make, high, of)[0])
-    lam = _root(slope if known else None, math.log(low), math.log(high), log_excess)
-    return lam, risk_at(lam, CHECK)
+        return 0.0, risk_at(0.0, FINAL_RISK_SEED)
+    known = has_gradient(task, _predictor_at(make, high, of)[0])
+    lam = _lambda_of_zero_slope(
+        slope if known else None, math.log(low), math.log(high), log_excess
+    )
+    return lam, risk_at(lam, FINAL_RISK_SEED)
 
 
 class Sizes(NamedTuple):
@@ -139,12 +136,12 @@ def sizes_of(task: Any) -> Sizes:
     """A task's own signal and gamma, or what plays their roles (module docstring)."""
     if hasattr(task, "signal") and hasattr(task, "gamma"):
         return Sizes(float(task.signal), float(task.gamma))
-    drawn = task.projections(DRAWS, task.teacher_gram, np.random.default_rng(0))
+    drawn = task.projections(SIZE_SEQUENCES, task.teacher_gram, np.random.default_rng(0))
     largest = np.abs(drawn.fields).max((1, 2))
     return Sizes(math.sqrt(float(np.mean(largest**2))), float(drawn.scales.min()))
 
 
-def _member(
+def _predictor_at(
     make: Callable[[float], Predictor], lam: float, of: str
 ) -> tuple[Predictor, float]:
     """The family's predictor and its own temperature, which may differ from lam."""
@@ -152,7 +149,7 @@ def _member(
     return predictor, constant_temperature(predictor, of)
 
 
-def _bracket(log_excess: Callable[[float], float], task: Any) -> tuple[float, float]:
+def _lambda_bracket(log_excess: Callable[[float], float], task: Any) -> tuple[float, float]:
     """Neighbours of the best temperature on a coarse logarithmic grid;
     (0, 0) if none beats temperature 0.
     """
@@ -160,8 +157,14 @@ def _bracket(log_excess: Callable[[float], float], task: Any) -> tuple[float, fl
     # the best weight lam u that is linear in the score: where most tokens are background, optima
     # are as small as this
     linear = s * gam**2 / (gam**2 * (gam**2 + s**2) + task.length - 1)
-    lam = min(LOWEST / (1 + s), 1e-2 * linear) if linear > 0 else LOWEST / (1 + s)
-    last = min(HIGHEST * (1 + s + 1 / gam), STEEPEST / (1 + s + gam))
+    lam = (
+        min(SMALLEST_LAMBDA_MULTIPLE / (1 + s), 1e-2 * linear)
+        if linear > 0
+        else SMALLEST_LAMBDA_MULTIPLE / (1 + s)
+    )
+    last = min(
+        LARGEST_LAMBDA_MULTIPLE * (1 + s + 1 / gam), LARGEST_SCALED_LAMBDA / (1 + s + gam)
+    )
     values: list[tuple[float, float]] = []
     best = math.inf
     worse = 0
@@ -169,20 +172,20 @@ def _bracket(log_excess: Callable[[float], float], task: Any) -> tuple[float, fl
     while worse < 12:
         try:
             values.append((log_excess(lam), lam))
-        except AttnscopeError:  # a route that ends at some temperature; that the best one lies below is checked at the end
+        except AttnscopeError:
+            # the route ends at some lambda; that the best one lies below is checked at the end
             if not worse:
                 raise
             break
         if values[-1][0] < best:
             worse = 0
-        elif values[-1][0] > best + FLAT * (
-            1 + abs(best)
-        ):  # rounding on a plateau is no sign of the way
+        elif values[-1][0] > best + LOG_RISK_ROUNDING * (1 + abs(best)):
+            # rounding on a plateau does not count as an increase
             worse += 1
         best = min(best, values[-1][0])
         if lam >= last:
             break
-        lam = min(lam * STEP, last)
+        lam = min(lam * LAMBDA_RATIO, last)
     i = values.index(min(values))
     value, lam = values[i]
     if log_excess(0.0) <= value:
@@ -194,17 +197,17 @@ def _bracket(log_excess: Callable[[float], float], task: Any) -> tuple[float, fl
             f"still falls at temperature {lam:.3g}; try "
             f"{'length >= 2' if task.length == 1 else 'a smaller signal'}."
         )
-    return values[i - 1][1] if i else lam / STEP, values[i + 1][1]
+    return values[i - 1][1] if i else lam / LAMBDA_RATIO, values[i + 1][1]
 
 
-def _root(
+def _lambda_of_zero_slope(
     slope: Callable[[float], float] | None,
     low: float,
     high: float,
     log_excess: Callable[[float], float],
 ) -> float:
-    """The temperature where the derivative vanishes, near the least risk; that one itself where its
-    sign does not change, or without a derivative.
+    """The lambda where the derivative vanishes, near the smallest risk; the lambda of the smallest
+    risk itself if the derivative does not change its sign or is not known.
 
     Gradients may cost a hundred times a risk: the risk narrows the bracket first.
     """
@@ -214,7 +217,7 @@ def _root(
             risk_at, bounds=(low, high), method="bounded", options={"xatol": 1e-7}
         ).x
     )
-    for half in NARROW if slope is not None else ():
+    for half in LOG_LAMBDA_BRACKETS if slope is not None else ():
         assert slope is not None
         a = max(low, least - half)
         b = min(high, least + half)
@@ -223,7 +226,7 @@ def _root(
     return math.exp(least)
 
 
-def _family(family: object, of: str) -> Callable[[float], Predictor]:
+def _checked_family(family: object, of: str) -> Callable[[float], Predictor]:
     try:
         made = family(0.5)  # type: ignore[operator]
     except AttnscopeError:
@@ -242,7 +245,7 @@ def _family(family: object, of: str) -> Callable[[float], Predictor]:
 
 
 def oracle_regime(task: SingleLocation, temperature: float) -> OracleRegime:
-    """Where (task, temperature) stands in the asymptotic regime of the erf oracle (module
+    """How far (task, temperature) is inside the asymptotic regime of the erf oracle (module
     docstring).
 
     Args:

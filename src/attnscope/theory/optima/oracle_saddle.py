@@ -29,7 +29,7 @@ by 4 A^2 D^2 e1^2, with w = A^2/gam^2 = (1 - 1/S^2)/2 < 1/2, it is implied by
   3 E <  1 - 2 w: D^2/gam^2 = a^2/w > 2 a^2 and E >= erfc(a) >= e1/(a + sqrt(a^2 + 2)) leave
                   e^2 + 2 (1 - e) >= 1 on the left.
 
-So the oracle is a minimum at every temperature where n (1 - r) <= 0: always at L = 1, and up to
+So the oracle is a minimum at every lam where n (1 - r) <= 0: always at L = 1, and up to
 sqrt(3)/2 at every length, which is also the limit of the critical temperature as D -> inf. Above,
 the sum is evaluated with a bound on its roundoff, and a saddle is one whose determinant lies below
 zero by more than that.
@@ -50,12 +50,13 @@ from attnscope.theory.risks.erf_risk import erf_variance
 
 __all__ = ["critical_temperature"]
 
-LOWEST = math.sqrt(3) / 2  # no saddle at or below (module docstring)
-HIGHEST = 1e6  # of lam min(1, gam): everything here has reached its limit lam -> inf to 1e-6
-POINTS = 600  # 40 a decade and more: det is smooth in log lam
+SMALLEST_SADDLE_LAMBDA = math.sqrt(3) / 2  # no saddle at or below (module docstring)
+# lam min(1, gam), at which the limit lam -> inf is reached to 1e-6
+LARGEST_SEARCHED_LAMBDA = 1e6
+LAMBDA_GRID_POINTS = 600  # at least 40 per decade: det is smooth in log lam
 # a has 3 roundings and a^2 sits in every exponent; the products have up to 12 factors, V a sum of
 # 32
-UNITS = 64
+DETERMINANT_ROUNDINGS = 64
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -85,16 +86,22 @@ def critical_temperature(task: SingleLocation) -> float:
     perpendicular(task, of)
     if task.length == 1 or task.signal == 0:
         return math.inf
-    grid = np.geomspace(LOWEST, HIGHEST / min(1.0, task.gamma), POINTS)
+    grid = np.geomspace(
+        SMALLEST_SADDLE_LAMBDA,
+        LARGEST_SEARCHED_LAMBDA / min(1.0, task.gamma),
+        LAMBDA_GRID_POINTS,
+    )
     det = oracle_determinant(task, grid)
     saddles = np.flatnonzero(det.value < -det.error)
     if saddles.size == 0:
         return math.inf
-    # never the first point: nothing is negative at LOWEST
+    # never the first point: nothing is negative at SMALLEST_SADDLE_LAMBDA
     low = grid[saddles[0] - 1]
     high = grid[saddles[0]]
     value = lambda lam: float(oracle_determinant(task, np.array(lam)).value)
-    if value(low) <= 0:  # a determinant within its roundoff: the root is LOWEST to all digits
+    if (
+        value(low) <= 0
+    ):  # a determinant within its roundoff: the root is SMALLEST_SADDLE_LAMBDA to all digits
         return float(low)
     return float(brentq(value, low, high, xtol=1e-15, rtol=1e-15))
 
@@ -137,5 +144,5 @@ def oracle_determinant(task: SingleLocation, lam: np.ndarray) -> Determinant:
         + (b * (1 / S2 + 3 * E)) ** 2
     )
     # exponents lose a^2 units, but where a^2 > 40 what they multiply is below every other term
-    error = UNITS * EPS * (1 + np.minimum(a * a, 40.0)) * size
+    error = DETERMINANT_ROUNDINGS * EPS * (1 + np.minimum(a * a, 40.0)) * size
     return Determinant(value / (x * y), error / (x * y))

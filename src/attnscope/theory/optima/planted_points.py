@@ -6,9 +6,9 @@ teachers, and descents from random vectors; points that are one up to signs with
 listed once.
 
 Where the gradient comes from nodes, errors of eigenvalues are the scatter over scramblings of
-v^T H v, and how far the eigenvalues move where the point does by its own error H^+ g, both widened;
-the risk is that of other nodes, which owes nothing to the search. A search may miss points: what is
-listed is there, what is not listed may be.
+v^T H v, and how far the eigenvalues move when the point moves by its own error H^+ g, both widened;
+the risk is that of independent nodes, free of selection bias. A search may miss points: every
+listed point exists, but the list may be incomplete.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnscope.numerics.border.sampled_estimate import widened
+from attnscope.theory.optima.optimum import FINAL_RISK_SEED
 from attnscope.theory.optima.planted_spheres import (
-    DIFFERENCE,
-    LONGEST,
-    NULL,
+    HESSIAN_DIFFERENCE_RADIANS,
+    LONGEST_STEP_RADIANS,
+    SMALLEST_ROTATION_SQUARE,
     Spheres,
     surface_of,
 )
 from attnscope.theory.optima.stationary import (
+    SIGNIFICANT_ERRORS,
     StationaryPoint,
     kind_of,
     name_of,
@@ -40,10 +42,9 @@ from attnscope.theory.risk import risk
 
 __all__ = ["planted_points"]
 
-SAME = 2e-3  # distance in every inner product below which points are one, exact or not
-SURE = 5.0  # errors: a false alarm in 10^6
-CHECK = 1  # seed of the nodes on which risks are computed; the search has seed 0
-NAMED = 0.02  # overlaps this close to 0 or 1 have the name of the exact point: nodes move it
+SAME_POINT_DISTANCE = 2e-3  # in every inner product: closer points are the same point
+# in overlaps: a point this close to an exact one, moved by nodes, has its name
+NAME_TOLERANCE = 0.02
 
 
 class Place(NamedTuple):
@@ -59,20 +60,22 @@ class Place(NamedTuple):
 def planted_points(
     task: Any, predictor: Any, lam: float, starts: int, seed: int, of: str
 ) -> list[StationaryPoint]:
-    """What is found from the structured starts and `starts` random ones, best risk first."""
+    """The points found from the structured starts and `starts` random ones, best risk first."""
     surface = surface_of(task, predictor, lam, of)
     on = Spheres(surface, task.dim)
     found: list[Place] = []
-    for X in _starts(on, starts, seed):
+    for X in _start_vectors(on, starts, seed):
         end = on.newton(X)
-        if end is None or any(_same(on, end, x.vectors, SAME) for x in found):
+        if end is None or any(
+            _is_same_point(on, end, x.vectors, SAME_POINT_DISTANCE) for x in found
+        ):
             continue
-        found.append(_place(on, end))
-    points = [_point(task, predictor, on, place) for place in found]
-    return _distinct(sorted(points, key=lambda p: p.risk.value))
+        found.append(_spectrum_at(on, end))
+    points = [_stationary_point(task, predictor, on, place) for place in found]
+    return _distinct_points(sorted(points, key=lambda p: p.risk.value))
 
 
-def _starts(on: Spheres, starts: int, seed: int) -> Iterator[np.ndarray]:
+def _start_vectors(on: Spheres, starts: int, seed: int) -> Iterator[np.ndarray]:
     m = on.surface.vectors
     T = on.teachers
     r = len(T)
@@ -91,7 +94,7 @@ def _starts(on: Spheres, starts: int, seed: int) -> Iterator[np.ndarray]:
         yield on.descended(on.moved(rng.standard_normal((m, on.size)), np.zeros(m * on.size)))
 
 
-def _place(on: Spheres, X: np.ndarray) -> Place:
+def _spectrum_at(on: Spheres, X: np.ndarray) -> Place:
     """The spectrum of a critical point, with its errors."""
     basis, turns = on.basis(X)
     H = on.hessians(X, basis)
@@ -100,7 +103,7 @@ def _place(on: Spheres, X: np.ndarray) -> Place:
     away = 0.0
     # rotations of what X has beyond the teachers into another dimension
     left, sizes, _ = np.linalg.svd(X @ on.free.T)
-    beyond = int((sizes**2 > NULL).sum())
+    beyond = int((sizes**2 > SMALLEST_ROTATION_SQUARE).sum())
     apart = left[:, beyond:]
     blocks = apart.T @ on.outside_blocks(X) @ apart
     outer, outer_frame = np.linalg.eigh(blocks.mean(0))
@@ -109,22 +112,28 @@ def _place(on: Spheres, X: np.ndarray) -> Place:
         # of second-order differences of a gradient that is known to `doubt`
         doubt = on.surface.doubt(on.gram(X))
         largest = float(np.abs(values).max(initial=0.0))
-        errors = np.full(len(values), doubt / DIFFERENCE + DIFFERENCE**2 * max(largest, 1.0))
+        errors = np.full(
+            len(values),
+            doubt / HESSIAN_DIFFERENCE_RADIANS
+            + HESSIAN_DIFFERENCE_RADIANS**2 * max(largest, 1.0),
+        )
         outer_errors = np.full(len(outer), 2 * doubt)
     if not on.surface.exact:
         S = len(H)
         along = np.einsum("an,sab,bn->sn", frame, H, frame)
-        errors = _error(along, S)
+        errors = _scrambling_error(along, S)
         slopes = on.gradients(X).reshape(S, -1) @ basis @ frame
-        # where the curvature is less than its error the point may be anywhere along it
+        # if the curvature is smaller than its error the point may lie anywhere along that direction
         bend = np.maximum(np.abs(values), np.maximum(errors, 1e-12))
-        shift = np.minimum(_error(slopes, S) / bend, LONGEST)
+        shift = np.minimum(_scrambling_error(slopes, S) / bend, LONGEST_STEP_RADIANS)
         there = on.moved(X, basis @ (frame @ shift))
         other = on.hessians(there, on.basis(there)[0]).mean(0)
         moved = np.linalg.eigvalsh(other)
         if len(moved) == len(values):
             errors = np.hypot(errors, np.abs(moved - values))
-        outer_errors = _error(np.einsum("an,sab,bn->sn", outer_frame, blocks, outer_frame), S)
+        outer_errors = _scrambling_error(
+            np.einsum("an,sab,bn->sn", outer_frame, blocks, outer_frame), S
+        )
         far = np.linalg.eigvalsh(apart.T @ on.outside_blocks(there).mean(0) @ apart)
         outer_errors = np.hypot(outer_errors, np.abs(far - outer))
         away = float(np.abs(on.gram(there) - on.gram(X)).max())
@@ -140,12 +149,14 @@ def _place(on: Spheres, X: np.ndarray) -> Place:
     return Place(X, values[order], counts[order], errors[order], away)
 
 
-def _error(x: np.ndarray, scramblings: int) -> np.ndarray:
+def _scrambling_error(x: np.ndarray, scramblings: int) -> np.ndarray:
     """Standard errors of means over scramblings, widened as a risk's."""
     return np.asarray(x.std(0, ddof=1) * widened(1.0, scramblings) / math.sqrt(scramblings))
 
 
-def _point(task: Any, predictor: Any, on: Spheres, place: Place) -> StationaryPoint:
+def _stationary_point(
+    task: Any, predictor: Any, on: Spheres, place: Place
+) -> StationaryPoint:
     G = on.gram(place.vectors)
     m = len(place.vectors)
     r = len(on.teachers)
@@ -158,9 +169,9 @@ def _point(task: Any, predictor: Any, on: Spheres, place: Place) -> StationaryPo
     single = m == 2
     o = Overlaps(*(float(x[0]) if single else x for x in clipped))
     if single and r == 2:
-        at = risk(task, predictor, G, seed=CHECK)
+        at = risk(task, predictor, G, seed=FINAL_RISK_SEED)
     else:
-        at = risk(task, predictor, G, method="quasi-monte-carlo", seed=CHECK)
+        at = risk(task, predictor, G, method="quasi-monte-carlo", seed=FINAL_RISK_SEED)
     stated = not on.surface.exact or on.surface.doubt is not None
     if not stated:
         kind = kind_of(signs_of(place.eigenvalues, 1.0), place.multiplicities)
@@ -168,8 +179,12 @@ def _point(task: Any, predictor: Any, on: Spheres, place: Place) -> StationaryPo
         known = (place.errors > 0) | (
             place.eigenvalues != 0
         )  # not the zero modes of rotations
-        kind = _kind(place.eigenvalues[known], place.errors[known])
-    name = name_of(clipped[:, 0], max(NAMED, place.away)) if single and r > 1 else "point"
+        kind = _kind_with_errors(place.eigenvalues[known], place.errors[known])
+    name = (
+        name_of(clipped[:, 0], max(NAME_TOLERANCE, place.away))
+        if single and r > 1
+        else "point"
+    )
     return StationaryPoint(
         name,
         o,
@@ -183,7 +198,7 @@ def _point(task: Any, predictor: Any, on: Spheres, place: Place) -> StationaryPo
     )
 
 
-def _kind(eigenvalues: np.ndarray, errors: np.ndarray) -> str:
+def _kind_with_errors(eigenvalues: np.ndarray, errors: np.ndarray) -> str:
     signs = sure_signs(eigenvalues, errors)
     if (signs > 0).any() and (signs < 0).any():
         return "saddle"
@@ -192,32 +207,32 @@ def _kind(eigenvalues: np.ndarray, errors: np.ndarray) -> str:
     return "minimum" if (signs > 0).all() else "maximum"
 
 
-def _same(on: Spheres, one: np.ndarray, other: np.ndarray, near: float) -> bool:
+def _is_same_point(on: Spheres, one: np.ndarray, other: np.ndarray, near: float) -> bool:
     return bool(np.abs(on.gram(one) - on.gram(other)).max() < near)
 
 
-def _distinct(points: list[StationaryPoint]) -> list[StationaryPoint]:
+def _distinct_points(points: list[StationaryPoint]) -> list[StationaryPoint]:
     """Each point once: of those that agree up to signs of trained vectors, and in their risk, the
     one with the largest inner products with the teachers.
     """
     kept: list[StationaryPoint] = []
     for p in points:
-        twin = next((i for i, q in enumerate(kept) if _image(p, q)), None)
+        twin = next((i for i, q in enumerate(kept) if _is_mirror_image(p, q)), None)
         if twin is None:
             kept.append(p)
-        elif _leaning(p) > _leaning(kept[twin]) + SAME:
+        elif _teacher_overlap_sum(p) > _teacher_overlap_sum(kept[twin]) + SAME_POINT_DISTANCE:
             kept[twin] = p
     return kept
 
 
-def _image(p: StationaryPoint, q: StationaryPoint) -> bool:
+def _is_mirror_image(p: StationaryPoint, q: StationaryPoint) -> bool:
     assert p.gram is not None and q.gram is not None
     off = abs(p.risk.value - q.risk.value)
-    if off > SURE * (p.risk.error + q.risk.error) + 1e-9 * abs(p.risk.value):
+    if off > SIGNIFICANT_ERRORS * (p.risk.error + q.risk.error) + 1e-9 * abs(p.risk.value):
         return False
     V = len(p.gram)
     m = 2 * np.size(p.overlaps.kappa)
-    near = SAME + SURE * (p.away + q.away)
+    near = SAME_POINT_DISTANCE + SIGNIFICANT_ERRORS * (p.away + q.away)
     for flips in product((1.0, -1.0), repeat=m):
         sign = np.append(flips, np.ones(V - m))
         if np.abs(sign[:, None] * p.gram * sign - q.gram).max() < near:
@@ -225,7 +240,7 @@ def _image(p: StationaryPoint, q: StationaryPoint) -> bool:
     return False
 
 
-def _leaning(p: StationaryPoint) -> float:
+def _teacher_overlap_sum(p: StationaryPoint) -> float:
     assert p.gram is not None
     m = 2 * np.size(p.overlaps.kappa)
     return float(p.gram[:m, m:].sum())

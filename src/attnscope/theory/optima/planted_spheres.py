@@ -2,13 +2,14 @@
 
 notation: x_1..x_m the trained vectors (k_1, v_1, k_2, ...), unit rows of X in R^D; T the r
 teachers; G the Gram matrix of all; R_aj = dR/d(x_a.y_j), y = (x, T), from the route of the pair
-(exact, moments of the label: labels/moment_gradient.py, or fixed nodes: nodes/node_gradient.py). D = min(d, r + m) holds every Gram matrix.
+(exact, moments of the label: labels/moment_gradient.py, or fixed nodes: nodes/node_gradient.py). D
+= min(d, r + m) holds every Gram matrix.
 
     gradient   g_a = sum_{j != a} R_aj y_j, less its part along x_a
-    Hessian    central differences of g along great circles, of step DIFFERENCE
+    Hessian    central differences of g along great circles, of step HESSIAN_DIFFERENCE_RADIANS
     outside    every dimension beyond D adds one block, B_ab = R_ab, B_aa = -sum_{j != a} R_aj G_aj
 
-Rotations that fix the teachers leave R as it is: their directions are known zero modes, inside R^D
+Rotations that fix the teachers do not change R: their directions are known zero modes, inside R^D
 and, for what X has beyond the teachers, in every dimension outside; Newton's steps leave them
 alone. On nodes R is a smooth function, found to rounding; it is not the risk.
 """
@@ -33,13 +34,22 @@ from attnscope.theory.nodes.node_routes import GRADIENT_NODES
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.route import gradient_row
 
-__all__ = ["DIFFERENCE", "LONGEST", "NULL", "Spheres", "Surface", "surface_of"]
+__all__ = [
+    "HESSIAN_DIFFERENCE_RADIANS",
+    "LONGEST_STEP_RADIANS",
+    "SMALLEST_ROTATION_SQUARE",
+    "Spheres",
+    "Surface",
+    "surface_of",
+]
 
-DIFFERENCE = 1e-3  # rad: second-order differences, 1e-6 of a third derivative
-STEEP = 1e-9  # size of a gradient, relative to its entries, below which Newton's method has arrived
-STEPS = 25  # of at most LONGEST rad: the way around the sphere, and then some
-LONGEST = 0.3
-NULL = 1e-10  # squared length of a rotation's direction that is rounding
+# second-order differences: they err by 1e-6 of a third derivative
+HESSIAN_DIFFERENCE_RADIANS = 1e-3
+CONVERGED_GRADIENT = 1e-9  # relative to the gradient's entries: Newton's method has converged
+SPHERE_NEWTON_STEPS = 25  # of at most LONGEST_STEP_RADIANS: more than once around the sphere
+LONGEST_STEP_RADIANS = 0.3
+# a rotation's direction of smaller squared length is rounding
+SMALLEST_ROTATION_SQUARE = 1e-10
 
 
 class Surface(NamedTuple):
@@ -77,7 +87,7 @@ def surface_of(task: Any, predictor: Any, lam: float, of: str) -> Surface:
 def _moment_surface(
     task: Any, predictor: Any, lam: float, star: np.ndarray
 ) -> Surface | None:
-    """By the moments of the label; None where they do not serve everywhere on the spheres."""
+    """The surface from the moments of the label; None where they cannot be used on all spheres."""
     law = moment_law(task, predictor)
     if law.blocks is None:
         return None
@@ -181,7 +191,7 @@ class Spheres:
         if not turns:
             return tangent, 0
         _, sizes, rows = np.linalg.svd(np.array(turns))
-        rank = int((sizes**2 > NULL).sum())
+        rank = int((sizes**2 > SMALLEST_ROTATION_SQUARE).sum())
         return tangent @ rows[rank:].T, rank
 
     def moved(self, X: np.ndarray, step: np.ndarray) -> np.ndarray:
@@ -197,13 +207,15 @@ class Spheres:
 
     def hessians(self, X: np.ndarray, basis: np.ndarray) -> np.ndarray:
         """(S, n, n), symmetric."""
-        h = math.tan(DIFFERENCE)
+        h = math.tan(HESSIAN_DIFFERENCE_RADIANS)
         ends = [
             self.gradients(self.moved(X, h * direction))
             - self.gradients(self.moved(X, -h * direction))
             for direction in basis.T
         ]
-        columns = [x.reshape(len(x), -1) @ basis / (2 * DIFFERENCE) for x in ends]
+        columns = [
+            x.reshape(len(x), -1) @ basis / (2 * HESSIAN_DIFFERENCE_RADIANS) for x in ends
+        ]
         H = np.stack(columns, axis=2)
         return (H + H.swapaxes(1, 2)) / 2
 
@@ -212,21 +224,23 @@ class Spheres:
 
         One-sided differences: a matrix that is wrong by 1e-3 gains three digits a step.
         """
-        h = math.tan(DIFFERENCE)
-        for _ in range(STEPS):
+        h = math.tan(HESSIAN_DIFFERENCE_RADIANS)
+        for _ in range(SPHERE_NEWTON_STEPS):
             basis, _ = self.basis(X)
             parts = self.parts(X)[1].mean(0, keepdims=True)
             here = self.tangent(X, parts)[0].ravel()
             g = basis.T @ here
-            if float(np.linalg.norm(g)) <= STEEP * max(1.0, float(np.abs(parts).max())):
+            if float(np.linalg.norm(g)) <= CONVERGED_GRADIENT * max(
+                1.0, float(np.abs(parts).max())
+            ):
                 return X
             near = [self.gradients(self.moved(X, h * x)).mean(0).ravel() for x in basis.T]
-            H = basis.T @ (np.array(near) - here).T / DIFFERENCE
+            H = basis.T @ (np.array(near) - here).T / HESSIAN_DIFFERENCE_RADIANS
             step = -np.linalg.pinv((H + H.T) / 2, rcond=1e-8, hermitian=True) @ g
             length = float(np.linalg.norm(step))
             if length <= 1e-14:  # what is left of the gradient lies along zero modes
                 return None
-            X = self.moved(X, basis @ step * min(1.0, LONGEST / length))
+            X = self.moved(X, basis @ step * min(1.0, LONGEST_STEP_RADIANS / length))
         return None
 
     def descended(self, X: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ figure.
 NaN where no unit vectors have these overlaps. Exact where the pair has a route, else on fixed
 nodes, the same at every point of the grid, with a standard error each; the stationary points,
 projected onto the two axes, are those of `stationary_points`. A projection: a minimum need not lie
-where the plane is lowest.
+where the risk on the plane is smallest.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from attnscope.theory.route import checked_planted, checked_predictor
 
 __all__ = ["Landscape", "risk_landscape"]
 
-POSSIBLE = -1e-9  # least eigenvalue of a Gram matrix of unit vectors, to rounding
-SAMPLES = 1 << 13  # nodes of a point, where it has no route: a few milliseconds, a percent
-LOG_FROM = 100.0  # a risk that varies by more than this factor is coloured by its logarithm
-NEAR = 0.04  # overlaps: half the width of a mark, within which one hides another
-OFF = "*"  # after points that the plane does not contain: its colour there is not their risk
-NAMES = {"kappa": "k·k*", "eta": "k·v*", "theta": "v·k*", "nu": "v·v*", "rho": "k·v"}
+SMALLEST_GRAM_EIGENVALUE = -1e-9  # of unit vectors, up to rounding
+NODES_PER_POINT = 1 << 13  # for a pair without a route: a few milliseconds, an error of 1 %
+# a risk that varies by more than this factor is coloured by its logarithm
+LOG_COLOUR_RATIO = 100.0
+MARK_HALF_WIDTH = 0.04  # in overlaps: marks closer than this hide one another
+OFF_PLANE_MARK = "*"  # after points outside the plane, whose colour there is not their risk
+OVERLAP_LABELS = {"kappa": "k·k*", "eta": "k·v*", "theta": "v·k*", "nu": "v·v*", "rho": "k·v"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,33 +70,37 @@ class Landscape:
     def figure(self) -> Figure:
         """The risk as colours, with the stationary points by kind."""
         low = float(np.nanmin(self.risk))
-        log = low > 0 and float(np.nanmax(self.risk)) > LOG_FROM * low
+        log = low > 0 and float(np.nanmax(self.risk)) > LOG_COLOUR_RATIO * low
         marks: list[Mark] = [Heat(self.axis, self.axis, self.risk, "risk", log_z=log)]
-        for color, here in enumerate(self._places()):
-            label = ", ".join(self._said(p) for p in here)
+        for color, here in enumerate(self._point_groups()):
+            label = ", ".join(self._label_of(p) for p in here)
             a, b = (
                 [float(getattr(p.overlaps, name)) for p in here] for name in (self.x, self.y)
             )
             marks.append(Points(a, b, label, color))
         held = ", ".join(
             f"{name} = {getattr(self.overlaps, name):g}"
-            for name in NAMES
+            for name in OVERLAP_LABELS
             if name not in (self.x, self.y)
         )
         square = (-1.04, 1.04)
-        across, up = (f"{name} = {NAMES[name]}" for name in (self.x, self.y))
+        across, up = (f"{name} = {OVERLAP_LABELS[name]}" for name in (self.x, self.y))
         off = any(self._is_off(p) for p in self.points)
-        title = f"risk at {held}" + (f" ({OFF} not on this plane)" if off else "")
+        title = f"risk at {held}" + (f" ({OFF_PLANE_MARK} not on this plane)" if off else "")
         panel = Panel(title, across, up, tuple(marks), x_range=square, y_range=square)
         title = f"{type(self.predictor).__name__} on {type(self.task).__name__}"
         return Figure(title, (panel,))
 
-    def _places(self) -> list[list[StationaryPoint]]:
-        """Points that are projected onto one place share a mark: none hides another."""
+    def _point_groups(self) -> list[list[StationaryPoint]]:
+        """Points with the same projection, which share a mark so that none hides another."""
         places: list[list[StationaryPoint]] = []
         for p in self.points:
-            at = self._at(p)
-            near = (group for group in places if np.abs(self._at(group[0]) - at).max() < NEAR)
+            at = self._position_of(p)
+            near = (
+                group
+                for group in places
+                if np.abs(self._position_of(group[0]) - at).max() < MARK_HALF_WIDTH
+            )
             here = next(near, None)
             if here is None:
                 places.append([p])
@@ -103,17 +108,17 @@ class Landscape:
                 here.append(p)
         return places
 
-    def _at(self, p: StationaryPoint) -> np.ndarray:
+    def _position_of(self, p: StationaryPoint) -> np.ndarray:
         return np.array([float(getattr(p.overlaps, name)) for name in (self.x, self.y)])
 
     def _is_off(self, p: StationaryPoint) -> bool:
         """Whether the overlaps that are held have other values at this point."""
-        others = [name for name in NAMES if name not in (self.x, self.y)]
+        others = [name for name in OVERLAP_LABELS if name not in (self.x, self.y)]
         gaps = (getattr(p.overlaps, n) - getattr(self.overlaps, n) for n in others)
-        return max(abs(float(gap)) for gap in gaps) >= NEAR
+        return max(abs(float(gap)) for gap in gaps) >= MARK_HALF_WIDTH
 
-    def _said(self, p: StationaryPoint) -> str:
-        return f"{p.name} {p.kind} {p.risk.value:.4g}" + OFF * self._is_off(p)
+    def _label_of(self, p: StationaryPoint) -> str:
+        return f"{p.name} {p.kind} {p.risk.value:.4g}" + OFF_PLANE_MARK * self._is_off(p)
 
 
 def risk_landscape(
@@ -123,14 +128,14 @@ def risk_landscape(
     y: str = "nu",
     overlaps: Overlaps | None = None,
     points: int = 31,
-    samples: int = SAMPLES,
+    samples: int = NODES_PER_POINT,
     starts: int | None = 6,
     seed: int = 0,
 ) -> Landscape:
     """The risk of one head over two overlaps, with its stationary points; `.figure()` draws it.
 
     Args:
-        task: any planted task with a key and a value: shipped, or a Planted of yours.
+        task: any planted task with a key and a value: shipped, or your own Planted.
         predictor: one head, at a temperature.
         x, y: which overlaps are the axes: kappa, eta, theta, nu or rho.
         overlaps: what the others are held at; 0 if left out. Those of the axes do not count.
@@ -150,18 +155,23 @@ def risk_landscape(
     checked_planted(task, of)
     lam = constant_temperature(checked_predictor(predictor, of), of)
     for name, word in (("x", x), ("y", y)):
-        if word not in NAMES:
-            raise bad(name, of, "one of " + ", ".join(NAMES), word)
+        if word not in OVERLAP_LABELS:
+            raise bad(name, of, "one of " + ", ".join(OVERLAP_LABELS), word)
     if x == y:
         raise bad("y", of, "another overlap than x", y)
     held = Overlaps(0.0, 0.0, 0.0, 0.0, 0.0) if overlaps is None else overlaps
-    held = Overlaps(*(check.real(v, n, of, -1, 1) for v, n in zip(held, NAMES, strict=True)))
+    held = Overlaps(
+        *(check.real(v, n, of, -1, 1) for v, n in zip(held, OVERLAP_LABELS, strict=True))
+    )
     n = check.integer(points, "points", of, 2)
     samples = check.integer(samples, "samples", of, 2)
     seed = check.seed_value(seed, of)
     axis = np.linspace(-1, 1, n)
-    plane = _plane(held, x, y, axis)
-    possible = np.linalg.eigvalsh(gram(plane, alignment_of(task)))[..., 0] >= POSSIBLE
+    plane = _overlap_plane(held, x, y, axis)
+    possible = (
+        np.linalg.eigvalsh(gram(plane, alignment_of(task)))[..., 0]
+        >= SMALLEST_GRAM_EIGENVALUE
+    )
     if not possible.any():
         got = ", ".join(f"{name} = {value:g}" for name, value in held._asdict().items())
         raise bad("overlaps", of, "those of some unit vectors on this plane", got)
@@ -175,7 +185,7 @@ def risk_landscape(
     return Landscape(task, predictor, x, y, axis, risk, error, held, at, found.method)
 
 
-def _plane(held: Overlaps, x: str, y: str, axis: np.ndarray) -> Overlaps:
+def _overlap_plane(held: Overlaps, x: str, y: str, axis: np.ndarray) -> Overlaps:
     """(n, n) arrays, x along the rows."""
     a, b = np.meshgrid(axis, axis)
     fixed = {name: np.full(a.shape, value) for name, value in held._asdict().items()}

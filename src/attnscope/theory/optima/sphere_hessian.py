@@ -89,7 +89,7 @@ def overlaps_of(k: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.array([k[0], k[1], v[0], v[1], k @ v])
 
 
-def _jacobian(k: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _overlap_jacobian(k: np.ndarray, v: np.ndarray) -> np.ndarray:
     """d overlaps / d (k, v), (5, 2m)."""
     m = len(k)
     e = np.eye(m)
@@ -111,7 +111,7 @@ def tangent_basis(k: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 def tangent_gradient(derivatives: Derivatives, k: np.ndarray, v: np.ndarray) -> np.ndarray:
     """The Riemannian gradient as a vector (2m,) of the ambient coordinates."""
-    euclidean = _jacobian(k, v).T @ derivatives.first(overlaps_of(k, v))
+    euclidean = _overlap_jacobian(k, v).T @ derivatives.first(overlaps_of(k, v))
     m = len(k)
     return np.concatenate(
         [g - (g @ x) * x for g, x in ((euclidean[:m], k), (euclidean[m:], v))]
@@ -137,7 +137,7 @@ def sphere_hessian(derivatives: Derivatives, k: np.ndarray, v: np.ndarray) -> np
         ]
         H = basis.T @ np.array(columns).T
         return (H + H.T) / 2
-    o, J = overlaps_of(k, v), _jacobian(k, v)
+    o, J = overlaps_of(k, v), _overlap_jacobian(k, v)
     return (
         basis.T
         @ (

@@ -1,4 +1,4 @@
-"""A stationary point: where it is, its risk, the spectrum of its Hessian, what it is called."""
+"""A stationary point: its overlaps, its risk, the spectrum of its Hessian and its name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnscope.html_tables import Shown, card, table
+from attnscope.html_tables import NotebookList, card, table
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.theory.overlaps import Overlaps
 
@@ -21,11 +21,11 @@ __all__ = [
 
 # eigenvalues below this fraction of the largest count as zero modes (symmetries; differences are
 # good to 1e-9)
-ZERO = 1e-9
-# share of zero modes from which on a point has no kind; symmetries explain at most about half (k or
+ZERO_MODE_SHARE = 1e-9
+# a point with a larger share of zero modes has no kind; symmetries explain at most about half (k or
 # v turns freely)
-FLAT = 0.75
-SURE = 5.0  # standard errors from which on an eigenvalue has a sign
+FLAT_MODE_SHARE = 0.75
+SIGNIFICANT_ERRORS = 5.0  # standard errors: a false alarm in 10^6
 
 
 @dataclass(frozen=True)
@@ -72,19 +72,19 @@ class StationaryPoint:
         return sure_signs(self.eigenvalues, self.errors)
 
 
-class StationaryPoints(Shown[StationaryPoint]):
+class StationaryPoints(NotebookList[StationaryPoint]):
     """A list of points, a table in a notebook."""
 
     def _repr_html_(self) -> str:
         head = ["point", "kind", "risk", "error", *Overlaps._fields]
         head += ["lowest curvature", "highest", "directions down"]
-        rows = [_told(point) for point in self]
+        rows = [_table_row(point) for point in self]
         return card(table("stationary points, best risk first", head, rows))
 
 
-def _told(point: StationaryPoint) -> list[str]:
-    """A point in a line."""
-    # what counts as a zero mode is told as zero
+def _table_row(point: StationaryPoint) -> list[str]:
+    """A point as a row of the table."""
+    # zero modes are shown as zero
     signed = np.where(point.signs() == 0, 0.0, point.eigenvalues)
     ends = (float(signed.min()), float(signed.max()))
     return [
@@ -109,21 +109,26 @@ def name_of(o: np.ndarray, near: float) -> str:
 
 
 def kind_of(signs: np.ndarray, multiplicities: np.ndarray) -> str:
-    if (signs >= 0).all() and multiplicities[signs == 0].sum() > FLAT * multiplicities.sum():
+    if (signs >= 0).all() and multiplicities[
+        signs == 0
+    ].sum() > FLAT_MODE_SHARE * multiplicities.sum():
         return "flat"
     return "minimum" if (signs >= 0).all() else "maximum" if (signs <= 0).all() else "saddle"
 
 
 def signs_of(eigenvalues: np.ndarray, scale: float = 0.0) -> np.ndarray:
-    """Signs, 0 below ZERO of the largest eigenvalue or of the scale on which the differences behind
-    them are good to ZERO.
+    """Signs, 0 below ZERO_MODE_SHARE of the largest eigenvalue or of the scale on which the
+    differences behind
+    them are good to ZERO_MODE_SHARE.
     """
     size = np.abs(eigenvalues)
-    return np.where(size <= ZERO * max(size.max(), scale), 0, np.sign(eigenvalues)).astype(
-        int
-    )
+    return np.where(
+        size <= ZERO_MODE_SHARE * max(size.max(), scale), 0, np.sign(eigenvalues)
+    ).astype(int)
 
 
 def sure_signs(eigenvalues: np.ndarray, errors: np.ndarray) -> np.ndarray:
     """Signs of eigenvalues with standard errors; 0 where 5 of them reach across 0."""
-    return np.where(np.abs(eigenvalues) > SURE * errors, np.sign(eigenvalues), 0).astype(int)
+    return np.where(
+        np.abs(eigenvalues) > SIGNIFICANT_ERRORS * errors, np.sign(eigenvalues), 0
+    ).astype(int)

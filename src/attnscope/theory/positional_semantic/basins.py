@@ -6,9 +6,9 @@ notation: of minima.py; y = e/P.
 
 closes in the two overlaps, and is the same for every dimension. It is integrated on the sphere of
 (y, m, z), z the length of the rest of k, z' = z r: in the two overlaps alone an error beyond the
-arc would grow. Starts on an axis or on the arc stay there, as L is even. A start belongs to
-the minimum that the flow comes near to (NEAR); one that reaches none, because it lies on an axis
-or on the arc and that ends in a saddle, belongs to -1.
+arc would grow. Starts on an axis or on the arc stay there, as L is even. A start belongs to the
+minimum that the flow comes near to (MINIMUM_DISTANCE); one that reaches none, because it lies on an
+axis or on the arc and that ends in a saddle, belongs to -1.
 """
 
 from __future__ import annotations
@@ -30,17 +30,14 @@ from attnscope.theory.positional_semantic.table import semantic_table, slopes
 
 __all__ = ["positional_basins", "sphere_velocity"]
 
-NEAR = (
-    1e-3  # minima are farther apart than this, and the flow does not come so near in passing
-)
-PERIOD = (
-    20.0  # time to the first look: rates are of order 1/10; each next one is twice as long
-)
-LOOKS = 9  # 10,000 units of time in all: a flow has ended then, or stands still at a saddle
-STILL = 1e-9  # speed at which it stands still; at the end of all looks, 100 times that
-ACCURACY = (
-    1e-6  # of the solver: starts this near to the border of two basins may be told wrong
-)
+# minima are farther apart than this, and the flow does not pass any minimum at this distance
+MINIMUM_DISTANCE = 1e-3
+# units of time; rates are of order 1/10, and each next period is twice as long
+FIRST_PERIOD = 20.0
+PERIOD_COUNT = 9  # 10,000 units of time in all: a flow has then ended, or rests at a saddle
+RESTING_SPEED = 1e-9  # below it the flow rests; after the last period, below 100 times that
+# of the solver: starts this near to the border of two basins may be assigned to the wrong one
+FLOW_TOLERANCE = 1e-6
 
 
 def sphere_velocity(task: PositionalSemantic, y: np.ndarray, m: np.ndarray) -> np.ndarray:
@@ -86,28 +83,28 @@ def positional_basins(task: PositionalSemantic, e: Any, m: Any) -> Any:
     state /= np.maximum(np.sqrt((state**2).sum(0)), 1.0)
     label = np.full(state.shape[1], -1)
     on_the_way = np.arange(state.shape[1])
-    for look in range(LOOKS):
+    for look in range(PERIOD_COUNT):
         here = state[:, on_the_way]
         away = np.abs(here[:, :, None] - ends.T[:, None, :]).max(0)
-        label[on_the_way] = np.where(away.min(1) < NEAR, away.argmin(1), -1)
+        label[on_the_way] = np.where(away.min(1) < MINIMUM_DISTANCE, away.argmin(1), -1)
         speed = np.abs(sphere_velocity(task, here[0], here[1])).max(0)
-        on_the_way = on_the_way[(label[on_the_way] < 0) & (speed > STILL)]
+        on_the_way = on_the_way[(label[on_the_way] < 0) & (speed > RESTING_SPEED)]
         if not len(on_the_way):
             return int(label[0]) if e.ndim == 0 else label.reshape(e.shape)
-        state[:, on_the_way] = _flow(task, state[:, on_the_way], PERIOD * 2**look)
+        state[:, on_the_way] = _flow_end(task, state[:, on_the_way], FIRST_PERIOD * 2**look)
     here = state[:, on_the_way]
-    fast = np.abs(sphere_velocity(task, here[0], here[1])).max(0) > 100 * STILL
+    fast = np.abs(sphere_velocity(task, here[0], here[1])).max(0) > 100 * RESTING_SPEED
     on_the_way = on_the_way[fast]
     if not len(on_the_way):
         return int(label[0]) if e.ndim == 0 else label.reshape(e.shape)
     raise AttnscopeError(
-        f"starts of {of} must reach a minimum in {PERIOD * 2**LOOKS:g} units of time, got a start "
+        f"starts of {of} must reach a minimum in {FIRST_PERIOD * 2**PERIOD_COUNT:g} units of time, got a start "
         f"that is still at e = {task.position * state[0, on_the_way[0]]:.4g}, "
         f"m = {state[1, on_the_way[0]]:.4g}; try mix farther from 1."
     )
 
 
-def _flow(task: PositionalSemantic, state: np.ndarray, time: float) -> np.ndarray:
+def _flow_end(task: PositionalSemantic, state: np.ndarray, time: float) -> np.ndarray:
     """The flow of all starts (2, n)."""
     rest = np.sqrt(np.maximum(1 - (state**2).sum(0), 0.0))
 
@@ -122,8 +119,8 @@ def _flow(task: PositionalSemantic, state: np.ndarray, time: float) -> np.ndarra
         (0, time),
         np.append(state.ravel(), rest),
         "DOP853",
-        rtol=ACCURACY,
-        atol=1e-3 * ACCURACY,
+        rtol=FLOW_TOLERANCE,
+        atol=1e-3 * FLOW_TOLERANCE,
     )
     k = np.abs(found.y[:, -1].reshape(3, -1))
     return k[:2] / np.sqrt((k**2).sum(0))

@@ -10,7 +10,7 @@ w and A enter as a polynomial, so one table serves the whole diagram. E t = 1 - 
 closed form: u (u - v) has the density e^z K_0(sqrt 2 |z|)/pi, and e^z S(z), made even, is
 cosh z - 1/2. L is even in e and in m.
 
-Exact up to what table.py says; `error` bounds it.
+Exact up to the errors of the table (table.py), which `error` bounds.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ __all__ = [
 ]
 
 # six terms of size up to 2, each a sum of a hundred numbers near 1 at most: measured 4e-15
-ROUNDING = 2e-14
+LOSS_ROUNDING = 2e-14
 # derivatives of the Chebyshev series gain factors of 28^2 and 28^4/12 or so over its values
-FIRST_ROUNDING = 1e-12
-SECOND_ROUNDING = 2e-10
-OUTSIDE = 1e-9  # e^2/P^2 + m^2 may be above 1 by this: unit vectors to single rounding
+FIRST_DERIVATIVE_ROUNDING = 1e-12
+SECOND_DERIVATIVE_ROUNDING = 2e-10
+# e^2/P^2 + m^2 may exceed 1 by this: unit vectors up to rounding in float32
+OVERLAP_EXCESS_TOLERANCE = 1e-9
 
 
 class PositionalGradient(NamedTuple):
@@ -95,7 +96,7 @@ def positional_loss(task: PositionalSemantic, e: Any, m: Any) -> Estimate:
     found = np.maximum(constant + of_f * f + of_g * g + 2 * h, 0.0)
     degree = 2 * (table.rows.shape[1] - 3)
     left_out = np.abs(of_f) * table.rest * np.abs(np.broadcast_to(m, f.shape)) ** (degree + 2)
-    return estimate(found, left_out + ROUNDING, "Hermite series")
+    return estimate(found, left_out + LOSS_ROUNDING, "Hermite series")
 
 
 def positional_gradient(task: PositionalSemantic, e: Any, m: Any) -> PositionalGradient:
@@ -149,19 +150,23 @@ def loss_derivatives(
         out[row] += of_g * p.g[order] + 2 * p.h[order]
     out[0] = np.maximum(out[0] + constant, 0.0)
     size = np.array([1.0, 1 / table.position, 1 / table.position**2])
-    rounding = np.array([ROUNDING, FIRST_ROUNDING, SECOND_ROUNDING]) * np.maximum(size, 1)
+    rounding = np.array(
+        [LOSS_ROUNDING, FIRST_DERIVATIVE_ROUNDING, SECOND_DERIVATIVE_ROUNDING]
+    ) * np.maximum(size, 1)
     return out, abs(of_f) * p.tail + rounding.reshape(-1, *([1] * (p.tail.ndim - 1)))
 
 
 def checked_semantic(task: object, of: str) -> PositionalSemantic:
-    """The task, or one sentence."""
+    """The task; raises unless it is a PositionalSemantic."""
     return checked_law(task, PositionalSemantic, of, "risk(task, predictor, overlaps)")
 
 
 def checked_place(
     task: PositionalSemantic, e: object, m: object, of: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """e and m as arrays that broadcast, on the constraint set to OUTSIDE, or one sentence."""
+    """e and m as arrays that broadcast, on the constraint set to
+    OVERLAP_EXCESS_TOLERANCE; raises otherwise.
+    """
     pair = []
     for x, name in ((e, "e"), (m, "m")):
         plain = isinstance(x, (list, str, bytes))
@@ -173,7 +178,7 @@ def checked_place(
     except ValueError:
         shapes = f"shapes {pair[0].shape} and {pair[1].shape}"
         raise bad("e and m", of, "arrays that broadcast", shapes) from None
-    if norm.max() > 1 + OUTSIDE:
+    if norm.max() > 1 + OVERLAP_EXCESS_TOLERANCE:
         must = f"overlaps of a unit vector: e^2/P^2 + m^2 <= 1 with P = {task.position:g}"
         raise bad("(e, m)", of, must, f"{norm.max():.6g}", "task.overlaps(k)")
     return pair[0], pair[1]

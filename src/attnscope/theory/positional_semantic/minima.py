@@ -34,17 +34,17 @@ from attnscope.theory.positional_semantic.loss import (
 from attnscope.theory.positional_semantic.skeleton import Skeleton, skeleton
 from attnscope.theory.positional_semantic.table import Table, partials
 
-__all__ = ["PHASES", "PositionalMinimum", "checked_mix", "positional_minima"]
+__all__ = ["PHASE_NAMES", "PositionalMinimum", "checked_mix", "positional_minima"]
 
-PHASES = ("semantic", "positional", "mixed")
-NEWTON = 30  # steps inside: quadratic, from 1/500
-SAME = 1e-6  # overlaps closer than this are of one minimum
-BESIDE = 1e-5  # in angle: a mixed minimum this near to an end of the arc is put there
+PHASE_NAMES = ("semantic", "positional", "mixed")
+MINIMUM_NEWTON_STEPS = 30  # quadratic convergence from a distance of 1/500
+SAME_MINIMUM_DISTANCE = 1e-6  # minima with closer overlaps are the same
+ARC_END_ANGLE = 1e-5  # radians: a mixed minimum this near to an end of the arc is put there
 
 
 @dataclass(frozen=True)
 class PositionalMinimum:
-    """A local minimum with e >= 0 and m >= 0: it stands for (+-e, +-m).
+    """A local minimum with e >= 0 and m >= 0; (+-e, +-m) are minima too.
 
     Attributes:
         e, m: p.k and k*.k there.
@@ -91,24 +91,31 @@ def positional_minima(task: PositionalSemantic) -> tuple[PositionalMinimum, ...]
     ]
     kept: list[tuple[float, float]] = []
     for place in places:
-        if all(max(abs(place[0] - o[0]), abs(place[1] - o[1])) > SAME for o in kept):
+        if all(
+            max(abs(place[0] - o[0]), abs(place[1] - o[1])) > SAME_MINIMUM_DISTANCE
+            for o in kept
+        ):
             kept.append(place)
-    return tuple(sorted((_minimum(task, e, m) for e, m in kept), key=lambda x: x.loss.value))
+    return tuple(
+        sorted((_minimum_at(task, e, m) for e, m in kept), key=lambda x: x.loss.value)
+    )
 
 
 def checked_mix(mix: float, of: str) -> None:
-    """One sentence where the loss is flat in m."""
+    """Raise where the loss does not depend on m."""
     if mix == 1:
         must = "below 1: at 1 the loss does not depend on m"
         raise bad("mix", of, must, mix, "mix=0.999")
 
 
-def _minimum(task: PositionalSemantic, e: float, m: float) -> PositionalMinimum:
-    phase = PHASES[0] if e == 0 else PHASES[1] if m == 0 else PHASES[2]
-    return PositionalMinimum(e, m, positional_loss(task, e, m), phase, _curvature(task, e, m))
+def _minimum_at(task: PositionalSemantic, e: float, m: float) -> PositionalMinimum:
+    phase = PHASE_NAMES[0] if e == 0 else PHASE_NAMES[1] if m == 0 else PHASE_NAMES[2]
+    return PositionalMinimum(
+        e, m, positional_loss(task, e, m), phase, _smallest_curvature(task, e, m)
+    )
 
 
-def _curvature(task: PositionalSemantic, e: float, m: float) -> float:
+def _smallest_curvature(task: PositionalSemantic, e: float, m: float) -> float:
     """Smallest eigenvalue of the Riemannian Hessian of k -> L(P y, m) in span{p, k*, k}: on the
     basis (p/P, k*, r), k = (y, m, r): P_T (H - (k.grad) I) P_T.
     """
@@ -132,12 +139,12 @@ def _slopes_at(task: PositionalSemantic, table: Table, e: float, m: float) -> np
     return loss_derivatives(task, table, p)[0][:, 0]
 
 
-def _rising(values: np.ndarray) -> np.ndarray:
+def _rising_zero_indices(values: np.ndarray) -> np.ndarray:
     """Places i where the sign goes from below 0 to 0 or above between i and i + 1."""
     return np.flatnonzero((values[:-1] < 0) & (values[1:] >= 0))
 
 
-def _zero(slope: Callable[[float], float], low: float, high: float) -> float:
+def _slope_zero(slope: Callable[[float], float], low: float, high: float) -> float:
     """Where the slope rises through 0; an end of the interval if it does not inside."""
     if slope(low) >= 0:
         return low
@@ -167,12 +174,12 @@ def _on_arc(
     along = position * frame.m[arc] * l_e - frame.e[arc] / position * l_m
     angles = np.arctan2(frame.e[arc] / position, frame.m[arc])
     # at the two ends the slope is 0 by symmetry; just inside it is that of the curvature
-    angles[0] = BESIDE
-    angles[-1] -= BESIDE
-    along[0] = BESIDE * at_start
-    along[-1] = -BESIDE * at_end
-    for i in _rising(along):
-        angle = _zero(slope, angles[i], angles[i + 1])
+    angles[0] = ARC_END_ANGLE
+    angles[-1] -= ARC_END_ANGLE
+    along[0] = ARC_END_ANGLE * at_start
+    along[-1] = -ARC_END_ANGLE * at_end
+    for i in _rising_zero_indices(along):
+        angle = _slope_zero(slope, angles[i], angles[i + 1])
         e = position * float(np.sin(angle))
         m = float(np.cos(angle))
         there = _slopes_at(task, frame.table, e, m)
@@ -189,8 +196,8 @@ def _on_axis(
     slope = lambda e: float(_slopes_at(task, frame.table, e, 0.0)[1])
     e = np.append(frame.e[axis], task.position)
     found = []
-    for i in _rising(np.append(slopes[1, axis], slope(task.position))):
-        zero = _zero(slope, e[i], e[i + 1])
+    for i in _rising_zero_indices(np.append(slopes[1, axis], slope(task.position))):
+        zero = _slope_zero(slope, e[i], e[i + 1])
         there = _slopes_at(task, frame.table, zero, 0.0)
         if zero < task.position and there[3] > 0 and there[5] > 0:
             found.append((zero, 0.0))
@@ -203,18 +210,18 @@ def _on_branches(
     found = []
     for kind in range(2, int(frame.kinds.max()) + 1):
         branch = np.flatnonzero(frame.kinds == kind)
-        for i in _rising(slopes[1, branch]):
+        for i in _rising_zero_indices(slopes[1, branch]):
             pair = branch[[i, i + 1]]
             start = np.array([frame.e[pair].mean(), frame.m[pair].mean()])
-            found += _newton(task, frame.table, start)
+            found += _interior_minimum(task, frame.table, start)
     return found
 
 
-def _newton(
+def _interior_minimum(
     task: PositionalSemantic, table: Table, place: np.ndarray
 ) -> list[tuple[float, float]]:
     """The minimum inside that Newton's method reaches, if it is one."""
-    for _ in range(NEWTON):
+    for _ in range(MINIMUM_NEWTON_STEPS):
         _, l_e, l_m, l_ee, l_em, l_mm = _slopes_at(task, table, place[0], place[1])
         determinant = l_ee * l_mm - l_em**2
         if determinant <= 0 or l_ee <= 0:

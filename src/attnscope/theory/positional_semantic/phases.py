@@ -23,19 +23,23 @@ from scipy.special import expit
 from attnscope.errors import bad
 from attnscope.figures.figure import Figure, Heat, Panel
 from attnscope.numerics.border import validation as check
-from attnscope.tasks.planted.positional_semantic import LONGEST
-from attnscope.theory.positional_semantic.minima import PHASES
-from attnscope.theory.positional_semantic.skeleton import ANGLES, STEPS, Skeleton, skeleton
+from attnscope.tasks.planted.positional_semantic import LARGEST_POSITION
+from attnscope.theory.positional_semantic.minima import ARC_END_ANGLE, PHASE_NAMES
+from attnscope.theory.positional_semantic.skeleton import (
+    ARC_INTERVALS,
+    AXIS_INTERVALS,
+    Skeleton,
+    skeleton,
+)
 from attnscope.theory.positional_semantic.table import Table, partials
 
 __all__ = ["PositionalPhases", "positional_phases"]
 
-BLOCK = 4096  # pairs (w, c) at a time: their losses on the skeleton are 50 MB
-ENDS = ANGLES  # the place of (P, 0) on the skeleton: the end of the arc
-NEWTON = 3  # steps from the nearest point of the skeleton
-# what the figure calls them; at strong mixes a thin wedge has a mixed minimum alone
-STABLE = ("semantic", "positional", "both", "mixed alone")
-NEAR = 1e-5  # as in minima.py: an angle below this is the end of the arc
+PAIRS_PER_BLOCK = 4096  # pairs (w, c): their losses on the skeleton are 50 MB
+ARC_END_INDEX = ARC_INTERVALS  # of (P, 0) on the skeleton: the end of the arc
+PHASE_NEWTON_STEPS = 3  # from the nearest point of the skeleton
+# names in the figure; at strong mixes a thin wedge has only a mixed minimum
+STABLE_PHASES = ("semantic", "positional", "both", "mixed alone")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +72,7 @@ class PositionalPhases:
     loss: np.ndarray
     semantic_stable: np.ndarray
     positional_stable: np.ndarray
-    names: tuple[str, ...] = PHASES
+    names: tuple[str, ...] = PHASE_NAMES
 
     def figure(self) -> Figure:
         """The overlap m of the lowest minimum, and which of the two phases are stable."""
@@ -86,7 +90,11 @@ class PositionalPhases:
             "positional share w",
             (
                 Heat(
-                    self.contrasts, self.mixes, np.where(both, 2, one), "minima", names=STABLE
+                    self.contrasts,
+                    self.mixes,
+                    np.where(both, 2, one),
+                    "minima",
+                    names=STABLE_PHASES,
                 ),
             ),
         )
@@ -110,7 +118,7 @@ def positional_phases(mixes: Any, contrasts: Any, position: float = 1.0) -> Posi
     of = "positional_phases"
     w = check.array(mixes, "mixes", of, (None,)).astype(np.float64)
     c = check.array(contrasts, "contrasts", of, (None,)).astype(np.float64)
-    position = check.real(position, "position", of, 0, LONGEST, strict=True)
+    position = check.real(position, "position", of, 0, LARGEST_POSITION, strict=True)
     if not (w.min() >= 0 and w.max() < 1):
         got = f"{w.min():.6g} to {w.max():.6g}"
         raise bad("mixes", of, "in [0, 1): at 1 the loss does not depend on m", got)
@@ -119,8 +127,8 @@ def positional_phases(mixes: Any, contrasts: Any, position: float = 1.0) -> Posi
     keep = np.repeat(1 - w, len(c))
     other = (w[:, None] * weight).ravel()
     parts = [
-        _lowest(frame, keep[i : i + BLOCK], other[i : i + BLOCK])
-        for i in range(0, len(keep), BLOCK)
+        _lowest_minima(frame, keep[i : i + PAIRS_PER_BLOCK], other[i : i + PAIRS_PER_BLOCK])
+        for i in range(0, len(keep), PAIRS_PER_BLOCK)
     ]
     found = [np.concatenate(column).reshape(len(w), len(c)) for column in zip(*parts)]
     phase, e, m, varying, semantic, positional = found
@@ -134,7 +142,9 @@ def positional_phases(mixes: Any, contrasts: Any, position: float = 1.0) -> Posi
     return PositionalPhases(w, c, position, phase, e, m, loss, semantic, positional)
 
 
-def _lowest(frame: Skeleton, keep: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, ...]:
+def _lowest_minima(
+    frame: Skeleton, keep: np.ndarray, other: np.ndarray
+) -> tuple[np.ndarray, ...]:
     """phase, e, m, loss without its constant, and the two stabilities, for pairs (W, V)."""
     position = frame.table.position
     f = frame.at.f
@@ -142,7 +152,7 @@ def _lowest(frame: Skeleton, keep: np.ndarray, other: np.ndarray) -> tuple[np.nd
     h = frame.at.h
     losses = 2 * h[0] - 4 * (keep[:, None] * f[0] + other[:, None] * g[0])
     at = np.argmin(losses, axis=1)
-    last = ENDS  # (P, 0); (0, 1) is the first
+    last = ARC_END_INDEX  # (P, 0); (0, 1) is the first
 
     def derivative(row: int, place: int, order: int | None) -> np.ndarray:
         """A derivative of the loss for all pairs: row of f, and the order in e alone."""
@@ -156,7 +166,7 @@ def _lowest(frame: Skeleton, keep: np.ndarray, other: np.ndarray) -> tuple[np.nd
     m = frame.m[at]
     # where the loss rises towards (P, 0) along the axis, the minimum is before it on the axis
     kind = np.where((at == last) & (outward > 0), 1, frame.kinds[at])
-    for which, move in ((0, _along_arc), (1, _along_axis), (2, _inside)):
+    for which, move in ((0, _along_arc), (1, _along_axis), (2, _interior_minima)):
         rows = np.flatnonzero(kind == which) if which < 2 else np.flatnonzero(kind >= 2)
         if which == 0:
             settled = (semantic & (at == 0)) | (positional & (at == last))
@@ -171,7 +181,7 @@ def _lowest(frame: Skeleton, keep: np.ndarray, other: np.ndarray) -> tuple[np.nd
 
 def _axis_minimum(frame: Skeleton, keep: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Whether some point m = 0, e < P is a minimum: L_e rises through 0 where L_mm > 0."""
-    axis = np.append(np.flatnonzero(frame.kinds == 1), ENDS)
+    axis = np.append(np.flatnonzero(frame.kinds == 1), ARC_END_INDEX)
     f = frame.at.f[:, axis]
     by_e = 2 * frame.at.h[1, axis] - 4 * other[:, None] * frame.at.g[1, axis]
     by_e = by_e - 4 * keep[:, None] * f[1]
@@ -179,7 +189,7 @@ def _axis_minimum(frame: Skeleton, keep: np.ndarray, other: np.ndarray) -> np.nd
     return rising.any(axis=1)
 
 
-def _derivatives(
+def _loss_derivatives(
     table: Table, e: np.ndarray, m: np.ndarray, keep: np.ndarray, other: np.ndarray
 ) -> np.ndarray:
     p = partials(table, e, m)
@@ -194,15 +204,15 @@ def _along_arc(
 ) -> tuple[np.ndarray, np.ndarray]:
     position = table.position
     angle = np.arctan2(e / position, m)
-    spacing = np.pi / 2 / ANGLES
+    spacing = np.pi / 2 / ARC_INTERVALS
     # an end of the arc that is not stable: the minimum is inside the first interval
     angle = np.clip(angle, spacing / 2, np.pi / 2 - spacing / 2)
-    low = np.maximum(angle - spacing, NEAR)
-    high = np.minimum(angle + spacing, np.pi / 2 - NEAR)
-    for _ in range(NEWTON):
+    low = np.maximum(angle - spacing, ARC_END_ANGLE)
+    high = np.minimum(angle + spacing, np.pi / 2 - ARC_END_ANGLE)
+    for _ in range(PHASE_NEWTON_STEPS):
         y = np.sin(angle)
         m = np.cos(angle)
-        _, l_e, l_m, l_ee, l_em, l_mm = _derivatives(table, position * y, m, keep, other)
+        _, l_e, l_m, l_ee, l_em, l_mm = _loss_derivatives(table, position * y, m, keep, other)
         slope = position * m * l_e - y * l_m
         bend = (position * m) ** 2 * l_ee - 2 * position * m * y * l_em + y**2 * l_mm
         bend -= position * y * l_e + m * l_m
@@ -215,19 +225,19 @@ def _along_axis(
     table: Table, e: np.ndarray, m: np.ndarray, keep: np.ndarray, other: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     start = e
-    spacing = table.position / STEPS
-    for _ in range(NEWTON):
-        _, l_e, _, l_ee, _, _ = _derivatives(table, e, m, keep, other)
+    spacing = table.position / AXIS_INTERVALS
+    for _ in range(PHASE_NEWTON_STEPS):
+        _, l_e, _, l_ee, _, _ = _loss_derivatives(table, e, m, keep, other)
         step = np.where(l_ee > 0, l_e / np.where(l_ee > 0, l_ee, 1.0), 0.0)
         e = np.clip(e - step, start - spacing, np.minimum(start + spacing, table.position))
     return e, m
 
 
-def _inside(
+def _interior_minima(
     table: Table, e: np.ndarray, m: np.ndarray, keep: np.ndarray, other: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    for _ in range(NEWTON):
-        _, l_e, l_m, l_ee, l_em, l_mm = _derivatives(table, e, m, keep, other)
+    for _ in range(PHASE_NEWTON_STEPS):
+        _, l_e, l_m, l_ee, l_em, l_mm = _loss_derivatives(table, e, m, keep, other)
         determinant = l_ee * l_mm - l_em**2
         good = (determinant > 0) & (l_ee > 0)
         safe = np.where(good, determinant, 1.0)

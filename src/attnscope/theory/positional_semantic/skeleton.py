@@ -31,18 +31,18 @@ from attnscope.theory.positional_semantic.table import (
     semantic_table,
 )
 
-__all__ = ["ANGLES", "STEPS", "Skeleton", "skeleton"]
+__all__ = ["ARC_INTERVALS", "AXIS_INTERVALS", "Skeleton", "skeleton"]
 
-ANGLES = 1024  # intervals of the arc: minima closer than 1/650 count as one
-STEPS = 512  # intervals of e, on the axis and on branches
-LEVELS = 64  # intervals of q in which a change of sign is looked for
-BESIDE = 1e-7  # next to the end of a branch: as near as it can be told from the end
+ARC_INTERVALS = 1024  # minima closer than 1/650 count as one
+AXIS_INTERVALS = 512  # of e, on the axis and on branches
+Q_INTERVALS = 64  # of q, each searched for a change of sign
+BRANCH_END_GAP = 1e-7  # smallest distance from the end of a branch that can be resolved
 
 
 @dataclass(frozen=True, eq=False)
 class Skeleton:
     """The curves of one P as points with all derivatives there; `kinds` (n,): 0 arc, 1 axis,
-    2 and on: branches. Points of a kind stand in the order of their parameter.
+    2 and on: branches. Points of a kind are in the order of their parameter.
     """
 
     table: Table
@@ -54,13 +54,13 @@ class Skeleton:
 
 @lru_cache(maxsize=8)
 def skeleton(position: float) -> Skeleton:
-    """The curves of one P, kept."""
+    """The curves of one P, cached."""
     table = semantic_table(position)
-    angle = np.linspace(0, np.pi / 2, ANGLES + 1)
+    angle = np.linspace(0, np.pi / 2, ARC_INTERVALS + 1)
     e = position * np.sin(angle)
     m = np.cos(angle)
     m[-1] = 0.0  # exactly
-    axis = np.linspace(0, position, STEPS + 1)[1:-1]
+    axis = np.linspace(0, position, AXIS_INTERVALS + 1)[1:-1]
     curves = [(e, m), (axis, np.zeros_like(axis)), *_branches(table)]
     kinds = np.concatenate([np.full(len(c[0]), i) for i, c in enumerate(curves)])
     all_e = np.concatenate([c[0] for c in curves])
@@ -71,14 +71,14 @@ def skeleton(position: float) -> Skeleton:
 def _branches(table: Table) -> list[tuple[np.ndarray, np.ndarray]]:
     """(e, m) along each branch, in the order of e."""
     position = table.position
-    grid = np.linspace(0, position, STEPS + 1)[1:-1]
+    grid = np.linspace(0, position, AXIS_INTERVALS + 1)[1:-1]
     ends = np.array([*_axis_ends(table), *_arc_ends(table)])
-    e = np.unique(np.concatenate([grid, ends - BESIDE, ends + BESIDE]))
+    e = np.unique(np.concatenate([grid, ends - BRANCH_END_GAP, ends + BRANCH_END_GAP]))
     e = e[(e > 0) & (e < position)]
     top = 1 - (e / position) ** 2
-    shares = np.linspace(0, 1, LEVELS + 1)
+    shares = np.linspace(0, 1, Q_INTERVALS + 1)
     q = top[:, None] * shares
-    slope = _slope(table, e, q)
+    slope = _slope_in_q(table, e, q)
     crossing = (slope[:, :-1] > 0) & (slope[:, 1:] <= 0)
     found = []
     for rank in range(int(crossing.sum(1).max(initial=0))):
@@ -88,14 +88,14 @@ def _branches(table: Table) -> list[tuple[np.ndarray, np.ndarray]]:
         rows = np.flatnonzero(has)
         low = q[rows, cell[rows]]
         high = q[rows, cell[rows] + 1]
-        root = _bisected(table, e[rows], low, high)
+        root = _root_by_bisection(table, e[rows], low, high)
         # one curve for every run of neighbouring rows
         for run in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(rows) > 1) + 1):
             found.append((e[rows][run], np.sqrt(root[run])))
     return found
 
 
-def _slope(table: Table, e: np.ndarray, q: np.ndarray) -> np.ndarray:
+def _slope_in_q(table: Table, e: np.ndarray, q: np.ndarray) -> np.ndarray:
     """F_q at rows e (n,) and q (n, l)."""
     c = coefficients(table, e)[0][1:-2]
     total = np.zeros_like(q)
@@ -104,11 +104,13 @@ def _slope(table: Table, e: np.ndarray, q: np.ndarray) -> np.ndarray:
     return total
 
 
-def _bisected(table: Table, e: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _root_by_bisection(
+    table: Table, e: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
     """The root of F_q between low and high: bisection, 50 halvings of an interval below 1/64."""
     for _ in range(50):
         middle = (low + high) / 2
-        positive = _slope(table, e, middle[:, None])[:, 0] > 0
+        positive = _slope_in_q(table, e, middle[:, None])[:, 0] > 0
         low = np.where(positive, middle, low)
         high = np.where(positive, high, middle)
     return (low + high) / 2
@@ -116,20 +118,24 @@ def _bisected(table: Table, e: np.ndarray, low: np.ndarray, high: np.ndarray) ->
 
 def _axis_ends(table: Table) -> list[float]:
     """e in (0, P) with c_2(e) = 0."""
-    return _roots(lambda e: _slope(table, e, np.zeros((len(e), 1)))[:, 0], table.position)
+    return _root_positions(
+        lambda e: _slope_in_q(table, e, np.zeros((len(e), 1)))[:, 0], table.position
+    )
 
 
 def _arc_ends(table: Table) -> list[float]:
     """e in (0, P) with F_q = 0 on the arc."""
 
     def along(e: np.ndarray) -> np.ndarray:
-        return _slope(table, e, (1 - (e / table.position) ** 2)[:, None])[:, 0]
+        return _slope_in_q(table, e, (1 - (e / table.position) ** 2)[:, None])[:, 0]
 
-    return _roots(along, table.position)
+    return _root_positions(along, table.position)
 
 
-def _roots(function: Callable[[np.ndarray], np.ndarray], position: float) -> list[float]:
-    grid = np.linspace(0, position, STEPS + 1)
+def _root_positions(
+    function: Callable[[np.ndarray], np.ndarray], position: float
+) -> list[float]:
+    grid = np.linspace(0, position, AXIS_INTERVALS + 1)
     seen = function(grid)
     one = lambda x: float(function(np.array([x]))[0])
     return [

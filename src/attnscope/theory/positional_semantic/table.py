@@ -8,7 +8,7 @@ pairs of standard normals of correlation m; h_i the Hermite polynomials with E h
 
 t is even, so only even n count; turning all signs shows that c_n is even in e. As a function of
 e, S_ij is a Gaussian smoothing of t, hence entire: a Chebyshev series in 2 (e/P)^2 - 1 ends at
-rounding after COLUMNS terms. What is stored is the matrix C with
+rounding after BASE_COLUMNS + COLUMNS_PER_P P terms. What is stored is the matrix C with
 
     c_2n(e) = sum_k C_nk T_k(2 (e/P)^2 - 1),
 
@@ -16,7 +16,7 @@ and two rows more, E s and E s^2. It serves every (w, c, e, m) of one P. Derivat
 the polynomials.
 
 Exact up to: the trapezoidal sums in two dimensions (spacing 1/10; halved, nothing moves by more
-than 5e-16, P <= 4); rounding; and the end of the series at degree DEGREE, which is bounded:
+than 5e-16, P <= 4); rounding; and the end of the series at degree SERIES_DEGREE, which is bounded:
 sum_{n > N} |c_n m^n| <= |m|^(N+2) (tail_T tail_S)^(1/2) by Cauchy-Schwarz, with
 tail_T = E t^2 - sum_{i+j <= N} T_ij^2 (Parseval) and the same for the even part of s.
 """
@@ -41,18 +41,17 @@ __all__ = [
     "values",
 ]
 
-DEGREE = (
-    240  # of the series in m: at m = 1 its tail is 1e-13, that of second derivatives 1e-9
-)
-SPACING = 0.1  # module docstring
+# of the series in m: at m = 1 its tail is 1e-13, that of second derivatives 1e-9
+SERIES_DEGREE = 240
+TABLE_SPACING = 0.1  # of the trapezoidal sums (module docstring)
 # h_i(x) phi(x) is a Hermite function times phi^(1/2), which is 1e-16 at 12; the functions
 # themselves are below 1/i^(1/4): beyond this nothing is left
-REACH = 13.0
-BASE_COLUMNS = 16  # at P = 1 the Chebyshev series reaches 1e-16 after 16 terms,
-MORE_COLUMNS = 12  # at P = 4 after 60
-FLOOR = 1e-15  # what a difference of sums of squares near 1 can resolve
-BLOCK = 4096  # points at a time: 121 coefficients of each and two derivatives, 12 MB
-QUARTER = (3 * DEGREE) // 8  # rows from here on, the last quarter of the degrees
+TABLE_REACH = 13.0
+BASE_COLUMNS = 16  # at P = 1 the Chebyshev series reaches 1e-16 after 16 terms
+COLUMNS_PER_P = 12  # at P = 4 it does so after 60
+SQUARE_SUM_RESOLUTION = 1e-15  # rounding of a difference of sums of squares near 1
+POINTS_PER_BLOCK = 4096  # 121 coefficients of each and two derivatives: 12 MB
+LAST_QUARTER_ROW = (3 * SERIES_DEGREE) // 8  # from here on: the last quarter of the degrees
 
 
 class Partials(NamedTuple):
@@ -71,7 +70,8 @@ class Partials(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """position P; rows (COLUMNS, DEGREE/2 + 3): Chebyshev coefficients of c_0, c_2, ..., E s and E
+    """position P; rows (columns, SERIES_DEGREE/2 + 3): Chebyshev coefficients of c_0, c_2, ..., E s
+    and E
     s^2; derived: of their derivatives in 2 (e/P)^2 - 1; mean E t, square E t^2; rest: (tail_T
     tail_S)^(1/2), the largest over e.
     """
@@ -87,19 +87,23 @@ class Table:
 @lru_cache(maxsize=8)  # 60 kB each
 def semantic_table(position: float) -> Table:
     """The table of one P; about a second for P = 1, kept."""
-    columns = BASE_COLUMNS + int(np.ceil(MORE_COLUMNS * position))
+    columns = BASE_COLUMNS + int(np.ceil(COLUMNS_PER_P * position))
     places = np.cos(np.pi * (2 * np.arange(columns) + 1) / (2 * columns))
     x, weighted = _hermite_rule()
-    teacher, square, _ = _transform(0.0, x, weighted)  # even as it is
-    found = np.empty((columns, DEGREE // 2 + 3))
+    teacher, square, _ = _hermite_moments(0.0, x, weighted)  # even as it is
+    found = np.empty((columns, SERIES_DEGREE // 2 + 3))
     tails = []
     for row, z in zip(found, places):
-        student, squared, even = _transform(position * np.sqrt((1 + z) / 2), x, weighted)
-        row[:-2] = _diagonals(teacher * student)
+        student, squared, even = _hermite_moments(
+            position * np.sqrt((1 + z) / 2), x, weighted
+        )
+        row[:-2] = _diagonal_sums(teacher * student)
         row[-2] = student[0, 0]
         row[-1] = squared
-        tails.append(max(even - _kept(student), FLOOR))
-    rest = np.sqrt(max(square - _kept(teacher), FLOOR) * max(tails))
+        tails.append(max(even - _kept_square_sum(student), SQUARE_SUM_RESOLUTION))
+    rest = np.sqrt(
+        max(square - _kept_square_sum(teacher), SQUARE_SUM_RESOLUTION) * max(tails)
+    )
     rows = chebyshev.chebfit(places, found, columns - 1)
     # twice: between the Chebyshev points the tail moves by far less than that
     return Table(
@@ -113,18 +117,18 @@ def semantic_table(position: float) -> Table:
 
 
 def _hermite_rule() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes x and (DEGREE + 1, nodes): h_i(x) phi(x) times the spacing."""
-    count = int(np.ceil(REACH / SPACING))
-    x = SPACING * np.arange(-count, count + 1)
-    weighted = np.empty((DEGREE + 1, len(x)))
-    weighted[0] = SPACING / np.sqrt(2 * np.pi) * np.exp(-(x**2) / 2)
+    """Nodes x and (SERIES_DEGREE + 1, nodes): h_i(x) phi(x) times the spacing."""
+    count = int(np.ceil(TABLE_REACH / TABLE_SPACING))
+    x = TABLE_SPACING * np.arange(-count, count + 1)
+    weighted = np.empty((SERIES_DEGREE + 1, len(x)))
+    weighted[0] = TABLE_SPACING / np.sqrt(2 * np.pi) * np.exp(-(x**2) / 2)
     weighted[1] = x * weighted[0]
-    for i in range(1, DEGREE):
+    for i in range(1, SERIES_DEGREE):
         weighted[i + 1] = (x * weighted[i] - np.sqrt(i) * weighted[i - 1]) / np.sqrt(i + 1)
     return x, weighted
 
 
-def _transform(
+def _hermite_moments(
     e: float, x: np.ndarray, weighted: np.ndarray
 ) -> tuple[np.ndarray, float, float]:
     """S_ij(e), E s^2 and the square of the even part of s, which has all S_ij of even i + j."""
@@ -135,15 +139,17 @@ def _transform(
     return weighted @ s @ weighted.T, squares[0], squares[1]
 
 
-def _diagonals(products: np.ndarray) -> np.ndarray:
-    """Sums over i + j = 0, 2, ..., DEGREE."""
+def _diagonal_sums(products: np.ndarray) -> np.ndarray:
+    """Sums over i + j = 0, 2, ..., SERIES_DEGREE."""
     turned = products[:, ::-1]
-    return np.array([np.trace(turned, DEGREE - n) for n in range(0, DEGREE + 1, 2)])
+    return np.array(
+        [np.trace(turned, SERIES_DEGREE - n) for n in range(0, SERIES_DEGREE + 1, 2)]
+    )
 
 
-def _kept(coefficients: np.ndarray) -> float:
-    """Sum of squares over i + j <= DEGREE."""
-    return float(_diagonals(coefficients**2).sum())
+def _kept_square_sum(coefficients: np.ndarray) -> float:
+    """Sum of squares over i + j <= SERIES_DEGREE."""
+    return float(_diagonal_sums(coefficients**2).sum())
 
 
 def values(table: Table, e: np.ndarray, m: np.ndarray) -> np.ndarray:
@@ -155,7 +161,8 @@ def values(table: Table, e: np.ndarray, m: np.ndarray) -> np.ndarray:
 
 
 def coefficients(table: Table, e: np.ndarray, orders: int = 0) -> list[np.ndarray]:
-    """(DEGREE/2 + 3, ...) of every order up to `orders` <= 2: c_2n(e), E s and E s^2 or their
+    """(SERIES_DEGREE/2 + 3, ...) of every order up to `orders` <= 2: c_2n(e), E s and E s^2 or
+    their
     derivatives in e.
     """
     scale = table.position**2
@@ -195,14 +202,16 @@ def partials(table: Table, e: np.ndarray, m: np.ndarray) -> Partials:
     flat_e = e.ravel()
     flat_m = m.ravel()
     parts = [
-        _partials(table, flat_e[i : i + BLOCK], flat_m[i : i + BLOCK])
-        for i in range(0, flat_e.size, BLOCK)
+        _loss_partials(
+            table, flat_e[i : i + POINTS_PER_BLOCK], flat_m[i : i + POINTS_PER_BLOCK]
+        )
+        for i in range(0, flat_e.size, POINTS_PER_BLOCK)
     ]
     joined = [np.concatenate(stacks, axis=1) for stacks in zip(*parts)]
     return Partials(*(stack.reshape(len(stack), *shape) for stack in joined))
 
 
-def _partials(table: Table, e: np.ndarray, m: np.ndarray) -> Partials:
+def _loss_partials(table: Table, e: np.ndarray, m: np.ndarray) -> Partials:
     c, c_e, c_ee = coefficients(table, e, 2)
     q = m**2
     n = np.arange(len(c) - 2, dtype=np.float64)[:, None]
@@ -222,23 +231,23 @@ def _partials(table: Table, e: np.ndarray, m: np.ndarray) -> Partials:
         2 * m * f_eq,
         2 * f_q + 4 * q * f_qq,
     ]
-    last = slice(QUARTER, -2)
-    high = powers[QUARTER - 1 : -1]  # a power less: of derivatives in m
-    doubled = 2 * n[QUARTER:]
-    # for derivatives the last quarter of the degrees in size stands for all that is left out,
-    # which at m = 1 is 1/50 of it, and less elsewhere
+    last = slice(LAST_QUARTER_ROW, -2)
+    high = powers[LAST_QUARTER_ROW - 1 : -1]  # a power less: of derivatives in m
+    doubled = 2 * n[LAST_QUARTER_ROW:]
+    # for derivatives the last quarter of the degrees bounds all that is left out, which is 1/50 of
+    # it at m = 1, and less elsewhere
     d1 = np.maximum(
-        (np.abs(c_e[last]) * powers[QUARTER:]).sum(0),
+        (np.abs(c_e[last]) * powers[LAST_QUARTER_ROW:]).sum(0),
         (doubled * np.abs(c[last]) * high).sum(0),
     )
     d2 = np.max(
         [
-            (np.abs(c_ee[last]) * powers[QUARTER:]).sum(0),
+            (np.abs(c_ee[last]) * powers[LAST_QUARTER_ROW:]).sum(0),
             (doubled * np.abs(c_e[last]) * high).sum(0),
             (doubled**2 * np.abs(c[last]) * high).sum(0),
         ],
         axis=0,
     )
-    tail = [table.rest * np.abs(m) ** (DEGREE + 2), d1, d2]
+    tail = [table.rest * np.abs(m) ** (SERIES_DEGREE + 2), d1, d2]
     stacks = [c[-2], c_e[-2], c_ee[-2]], [c[-1], c_e[-1], c_ee[-1]]
     return Partials(np.stack(f), np.stack(stacks[0]), np.stack(stacks[1]), np.stack(tail))

@@ -43,12 +43,12 @@ __all__ = ["background_moments", "componentwise_gradient", "score_moments"]
 
 Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
 
-# of the one-sided differences: from an eighth, where sigma is smooth, to 1e-9
-STEPS = 2.0 ** -np.arange(3, 31)
+# steps of the one-sided differences: from 1/8, enough for a smooth sigma, to 1e-9
+DIFFERENCE_STEPS = 2.0 ** -np.arange(3, 31)
 # f'(0) from f(0), f(h), ..., f(4h), to order h^4
-STENCIL = np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
-# relative disagreement of two steps beyond which there is no slope: smooth functions reach 1e-9
-STEEPEST = 1e-4
+DERIVATIVE_STENCIL = np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
+# relative, between two steps: beyond it sigma has no slope; smooth functions reach 1e-9
+LARGEST_SLOPE_DISAGREEMENT = 1e-4
 
 
 def componentwise_gradient(
@@ -121,7 +121,7 @@ def score_moments(predictor: Componentwise, law: ScoreLaw) -> Moments:
     """M[p-1, n] for p = 1, 2 and n = 0..2, with its derivatives in the mean and in lam (module
     docstring).
     """
-    out = resolve(predictor, law, _powers)
+    out = resolve(predictor, law, _probe_moments)
     centre = float(predictor.activation(law.score(np.zeros(1)))[0])
     square = out.g * out.g
     # (5, nodes)
@@ -139,12 +139,12 @@ def score_moments(predictor: Componentwise, law: ScoreLaw) -> Moments:
             law.lam * law.sd
         )
     else:
-        d_lam = np.array([1.0, 2 * centre])[:, None] * _rise(predictor, law)
+        d_lam = np.array([1.0, 2 * centre])[:, None] * _moment_slopes_at_zero(predictor, law)
     gauss = np.array([1.0, 0.0, 1.0])  # E G^n
     return M[:, :3] + np.array([centre, centre**2])[:, None] * gauss, d_mean, d_lam
 
 
-def _powers(g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]:
+def _probe_moments(g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]:
     """s and s^2 times 1 and g^4, between which the other powers of g lie."""
     high = (g * g) ** 2
     square = s * s
@@ -155,10 +155,10 @@ def _powers(g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]:
     return values, np.stack([ds, high * ds, d_square, d_square * high])
 
 
-def _rise(predictor: Componentwise, law: ScoreLaw) -> np.ndarray:
+def _moment_slopes_at_zero(predictor: Componentwise, law: ScoreLaw) -> np.ndarray:
     """d/dlam E[sigma(lam u) G^n] at lam = 0+, n = 0..2."""
-    right = _slope(predictor, 1.0)
-    left = _slope(predictor, -1.0)
+    right = _one_sided_slope(predictor, 1.0)
+    left = _one_sided_slope(predictor, -1.0)
     a = -law.mean / law.sd
     density = math.exp(-a * a / 2) / math.sqrt(2 * math.pi)
     tail = float(ndtr(-a))
@@ -170,18 +170,18 @@ def _rise(predictor: Componentwise, law: ScoreLaw) -> np.ndarray:
     return left * whole + (right - left) * positive
 
 
-def _slope(predictor: Componentwise, side: float) -> float:
+def _one_sided_slope(predictor: Componentwise, side: float) -> float:
     """sigma'(0+) for side 1, sigma'(0-) for side -1."""
-    x = side * STEPS[:, None] * np.arange(5.0)
+    x = side * DIFFERENCE_STEPS[:, None] * np.arange(5.0)
     values = predictor.activation(x)
-    slopes = side * (values @ STENCIL) / STEPS
-    rounding = 16 * EPS * np.abs(values).max(axis=1) / STEPS
+    slopes = side * (values @ DERIVATIVE_STENCIL) / DIFFERENCE_STEPS
+    rounding = 16 * EPS * np.abs(values).max(axis=1) / DIFFERENCE_STEPS
     away = np.abs(np.diff(slopes))
     doubt = away + rounding[1:]
     best = int(np.argmin(doubt)) + 1
     size = max(abs(slopes[best]), float(np.ptp(values[best])), EPS)
-    # rounding of a sigma that is flat at 0 is no steepness
-    if away[best - 1] > STEEPEST * size + rounding[best]:
+    # rounding of a sigma that is flat at 0 does not count
+    if away[best - 1] > LARGEST_SLOPE_DISAGREEMENT * size + rounding[best]:
         raise AttnscopeError(
             "temperature of risk_gradient must be > 0 for a sigma that jumps or is infinitely "
             "steep at 0, "

@@ -55,7 +55,7 @@ class Background(NamedTuple):
 
 def background(predictor: Componentwise, lam: float) -> Background:
     """It depends on sigma and the temperature only: one for all overlaps of a call."""
-    zero = resolve(predictor, ScoreLaw(lam, 0.0, 1.0), _background)
+    zero = resolve(predictor, ScoreLaw(lam, 0.0, 1.0), _background_moments)
     mean = float(zero.value[0])
     around = float(np.sum(zero.weight * (zero.s * zero.g - mean) ** 2))
     mean_error, second_error, square_error = map(float, zero.error)
@@ -89,7 +89,7 @@ def componentwise_excess(
         drift_error = others * abs(rho) * zero.mean_error + 2 * EPS * abs(drift)
     setting = _Setting(overlaps, law, drift, drift_error)
     score = ScoreLaw(lam, law.signal * kap, law.gamma)
-    one = resolve(predictor, score, partial(_informative, setting))
+    one = resolve(predictor, score, partial(_informative_loss, setting))
     excess = float(one.value[0]) + others * spread
     error = (
         float(one.error[0])
@@ -99,7 +99,7 @@ def componentwise_excess(
     return excess, float(error)
 
 
-def _background(g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]:
+def _background_moments(g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]:
     """s0 G, s0^2, (s0 G)^2."""
     values = np.empty((3, *s.shape))
     np.multiply(s, g, out=values[0])
@@ -117,7 +117,7 @@ def _background(g: np.ndarray, s: np.ndarray, ds: Any) -> tuple[np.ndarray, Any]
     return values, errors
 
 
-def _informative(
+def _informative_loss(
     setting: _Setting, g: np.ndarray, s: np.ndarray, ds: Any
 ) -> tuple[np.ndarray, Any]:
     """E[(Y - sigma X_J.v - drift)^2 | G = g] and its rounding."""

@@ -43,19 +43,24 @@ from attnscope.predictors.attention import Erf, LinearAttention, Predictor, is_c
 from attnscope.predictors.heads import MultiHead
 from attnscope.tasks.planted.multi_direction import MultiDirection
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope.theory.risks.heads_quadrature import REACH, componentwise_heads, gaussian_grid
+from attnscope.theory.risks.heads_quadrature import (
+    GRID_REACH_SIGMAS,
+    HEAD_NUMBERS_PER_BLOCK,
+    componentwise_heads,
+    gaussian_grid,
+)
 
 __all__ = ["Task", "distinct_excess"]
 
-MOST = 600  # grid points per axis; a temperature that needs more is sampled
-KNOWN = (Erf, LinearAttention)  # activations for whose width the grid's spacing is derived
-# difference of moments, relative, below which a grid sees a user's sigma: the grid's own error is
-# 1e-12
-SEEN = 1e-9
-# roundings of the terms: of inner products and their factor (4 per dimension of at most 4), and of
-# sums
-ROUNDING = 16 * float(np.finfo(np.float64).eps)
-BLOCK = 1 << 21  # numbers worked on at a time: 16 MB arrays
+LARGEST_GRID_POINTS = 600  # per axis; a lambda that needs more is sampled
+# activations for whose width the grid's spacing is derived
+KNOWN_ACTIVATIONS = (Erf, LinearAttention)
+# relative difference of moments below which the grid resolves a user's sigma; the grid's own error
+# is 1e-12
+MOMENT_AGREEMENT = 1e-9
+# relative: roundings of inner products and their factor (4 per dimension of at most 4), and of sums
+INNER_PRODUCT_ROUNDING = 16 * float(np.finfo(np.float64).eps)
+
 
 Task = SingleLocation | MultiDirection
 
@@ -70,31 +75,35 @@ def distinct_excess(
     sizes = np.diagonal(G, axis1=1, axis2=2)[:, 0 : 2 * H : 2].max()  # |k|^2
     slope = lam * math.sqrt(sizes) * max(1.0, task.gamma)
     spacing = min(0.6, 0.77 / math.sqrt(1 + 4 * slope**2))
-    smooth = is_componentwise(head) and not head.kinks and 2 * REACH / spacing <= MOST
+    smooth = (
+        is_componentwise(head)
+        and not head.kinks
+        and 2 * GRID_REACH_SIGMAS / spacing <= LARGEST_GRID_POINTS
+    )
     furthest = task.signal * math.sqrt(sizes)  # of a score's mean
     if (
         smooth
         and not sampled
-        and _resolved(head, lam, math.sqrt(sizes), task.gamma, furthest, spacing)
+        and _is_resolved(head, lam, math.sqrt(sizes), task.gamma, furthest, spacing)
     ):
         fine, size = componentwise_heads(task, head, H, G, lam, spacing)
         coarse, _ = componentwise_heads(task, head, H, G, lam, 1.5 * spacing)
-        rounding = ROUNDING * (1 + slope**2) * size
+        rounding = INNER_PRODUCT_ROUNDING * (1 + slope**2) * size
         return fine, np.abs(fine - coarse) + rounding, "2-D quadrature"
-    return *_sampled(task, head, H, G, lam, samples, seed), "Monte Carlo over scores"
+    return *_sampled_excess(task, head, H, G, lam, samples, seed), "Monte Carlo over scores"
 
 
-@lru_cache(maxsize=256)  # training asks the same question at every log point
-def _resolved(
+@lru_cache(maxsize=256)  # training calls it with the same arguments at every log point
+def _is_resolved(
     head: Any, lam: float, size: float, gamma: float, furthest: float, spacing: float
 ) -> bool:
-    """Whether the grid sees this sigma: its first two moments against a rule that probes for what
-    it cannot resolve.
+    """Whether the grid resolves this sigma: its first two moments are compared with those of an
+    adaptive rule.
 
     Known activations turn on the scale 1 for which the spacing is chosen; a user's function may
     not.
     """
-    if type(head) in KNOWN or lam * size == 0:
+    if type(head) in KNOWN_ACTIVATIONS or lam * size == 0:
         return True
     axis, mass = gaussian_grid(spacing)
     for mean, sd in ((0.0, size), (furthest, gamma * size), (-furthest, gamma * size)):
@@ -104,7 +113,7 @@ def _resolved(
             return False
         s = head.activation(lam * (mean + sd * axis))
         away = np.abs(np.array([mass @ s, mass @ (s * s)]) - truth.value)
-        if (away > truth.error + SEEN * max(1.0, float(truth.value[1]))).any():
+        if (away > truth.error + MOMENT_AGREEMENT * max(1.0, float(truth.value[1]))).any():
             return False
     return True
 
@@ -112,11 +121,11 @@ def _resolved(
 # -- any heads: Monte Carlo over the scores --------------------------------------------------------
 
 
-def _sampled(
+def _sampled_excess(
     task: Task, head: Predictor, H: int, G: np.ndarray, lam: float, samples: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """(mean, standard error), (R,) each."""
-    block = max(1, BLOCK // (4 * task.length * H))
+    block = max(1, HEAD_NUMBERS_PER_BLOCK // (4 * task.length * H))
     total = np.zeros(len(G))
     squares = np.zeros(len(G))
     count = 0
@@ -124,7 +133,7 @@ def _sampled(
     while count < samples:
         n = min(block, samples - count)
         z = rng.standard_normal((n, task.length, H))
-        values = np.stack([_given_scores(task, head, H, g, lam, z) for g in G])  # (R, n)
+        values = np.stack([_loss_given_scores(task, head, H, g, lam, z) for g in G])  # (R, n)
         delta = values.mean(1) - total  # merged without cancellation (Chan et al.)
         squares += ((values - values.mean(1, keepdims=True)) ** 2).sum(
             1
@@ -134,7 +143,7 @@ def _sampled(
     return total, np.sqrt(squares / (count - 1) / count)
 
 
-def _given_scores(
+def _loss_given_scores(
     task: Task, head: Predictor, H: int, G: np.ndarray, lam: float, z: np.ndarray
 ) -> np.ndarray:
     """E[(T - Y)^2 | scores], (n,); z (n, L, H) are the scores' coordinates,
@@ -151,8 +160,8 @@ def _given_scores(
     seen = shift + scale * (z @ A[:, :H].T)
     # (n, L, H)
     weights = np.stack([head.weights(lam * seen[:, :, h]) for h in range(H)], axis=2)
-    told = sum(seen[:, f, 2 * H + f] for f in range(F))
-    bias = (weights * seen[:, :, H : 2 * H]).sum((1, 2)) - told
+    label = sum(seen[:, f, 2 * H + f] for f in range(F))
+    bias = (weights * seen[:, :, H : 2 * H]).sum((1, 2)) - label
     C = A[H:, H:] @ A[H:, H:].T  # covariance of (w, y) given u
     spread = scale[:, 0] ** 2 * np.einsum(
         "nlh,hg,nlg->nl", weights, C[:H, :H], weights, optimize=True

@@ -42,14 +42,14 @@ from attnscope.theory.law import Law
 
 __all__ = ["erf_excess", "erf_excess_and_error", "erf_excess_gradient", "erf_excess_jax"]
 
-NODES = 32  # see the module docstring
+VARIANCE_NODES = 32  # Gauss-Legendre nodes of V (module docstring)
 # 45 units in the last place per product: a has 5 roundings, so exp(-a^2 (1 + al^2)) has 20 a^2, and
 # V sums 32 terms
-ROUNDOFF = 1e-14
-# of the exponent over the range of V's integral: e^-40 is below roundoff, and 32 nodes resolve it
-# to 1e-25
-FALL = 40.0
-UNDERFLOW = 1e-300  # below this a product has lost digits
+PRODUCT_ROUNDOFF = 1e-14
+# change of the exponent over the range of V's integral: e^-40 is below roundoff, and 32 nodes
+# resolve it to 1e-25
+EXPONENT_RANGE = 40.0
+SMALLEST_PRODUCT = 1e-300  # smaller products have lost digits by underflow
 
 
 class Backend(NamedTuple):
@@ -60,25 +60,28 @@ class Backend(NamedTuple):
     erfc: Any
 
 
-NUMPY = Backend(np, special.erf, special.erfc)
+NUMPY_BACKEND = Backend(np, special.erf, special.erfc)
 
 
-def erf_excess(overlaps: Any, lam: Any, law: Law, backend: Backend = NUMPY) -> Any:
+def erf_excess(overlaps: Any, lam: Any, law: Law, backend: Backend = NUMPY_BACKEND) -> Any:
     """Excess risk R, broadcast over overlaps and lam."""
-    terms = _terms(overlaps, lam, law, backend)
+    terms = _risk_products(overlaps, lam, law, backend)
     return sum(terms.plain) + sum(terms.steep) + (sum(terms.bias) + terms.steep_bias) ** 2
 
 
 def erf_excess_and_error(overlaps: Any, lam: Any, law: Law) -> tuple[Any, Any]:
     """R >= 0 and a bound on its roundoff (module docstring)."""
-    terms = _terms(overlaps, lam, law, NUMPY)
+    terms = _risk_products(overlaps, lam, law, NUMPY_BACKEND)
     growth = 1 + terms.exponent
     bias = sum(terms.bias) + terms.steep_bias
     size = sum(np.abs(b) for b in terms.bias) + growth * np.abs(terms.steep_bias)
     products = sum(np.abs(t) for t in terms.plain) + growth * sum(
         np.abs(t) for t in terms.steep
     )
-    error = ROUNDOFF * (products + 2 * np.abs(bias) * size + ROUNDOFF * size**2) + UNDERFLOW
+    error = (
+        PRODUCT_ROUNDOFF * (products + 2 * np.abs(bias) * size + PRODUCT_ROUNDOFF * size**2)
+        + SMALLEST_PRODUCT
+    )
     return np.maximum(sum(terms.plain) + sum(terms.steep) + bias**2, 0.0), error
 
 
@@ -94,7 +97,7 @@ class Terms(NamedTuple):
     exponent: Any  # a^2
 
 
-def _terms(overlaps: Any, lam: Any, law: Law, backend: Backend) -> Terms:
+def _risk_products(overlaps: Any, lam: Any, law: Law, backend: Backend) -> Terms:
     """The products of R and M (module docstring, in its order), none of them a difference."""
     gam2 = law.gamma**2
     D = law.signal
@@ -144,10 +147,10 @@ def erf_variance(a: Any, q: Any, g2: Any, xp: Any = np) -> Any:
     """
     al = 1 / q
     width = 4 * g2 / (q * (q + 1))
-    # FALL/a^2 where it matters; a constant in derivatives
-    reach = FALL / xp.maximum(xp.real(a * a), 1.0)
+    # EXPONENT_RANGE/a^2 where it matters; a constant in derivatives
+    reach = EXPONENT_RANGE / xp.maximum(xp.real(a * a), 1.0)
     width = xp.minimum(width, reach / (al + xp.sqrt(al * al + reach)))
-    nodes, weights = legendre(NODES)
+    nodes, weights = legendre(VARIANCE_NODES)
     if xp is np:  # one node at a time: a map of 500 x 500 points stays in memory
         total = 0.0
         for x, w in zip(nodes, weights):

@@ -16,17 +16,19 @@ from attnscope.numerics.semidefinite import lower_factor
 from attnscope.tasks.planted.multi_direction import MultiDirection
 from attnscope.tasks.planted.single_location import SingleLocation
 
-__all__ = ["REACH", "componentwise_heads", "gaussian_grid"]
+__all__ = ["GRID_REACH_SIGMAS", "componentwise_heads", "gaussian_grid"]
 
-BLOCK = 1 << 21  # numbers worked on at a time: 16 MB arrays
+HEAD_NUMBERS_PER_BLOCK = 1 << 21  # entries processed at a time: arrays of 16 MB
 Task = SingleLocation | MultiDirection
 
-REACH = 8.5  # standard deviations of the Gaussian grid: 2e-17 outside
+GRID_REACH_SIGMAS = 8.5  # 2e-17 of the normal mass is outside
 
 
 def gaussian_grid(h: float) -> tuple[np.ndarray, np.ndarray]:
     """Points of a trapezoidal rule and their normal masses."""
-    axis = h * np.arange(-math.ceil(REACH / h), math.ceil(REACH / h) + 1)
+    axis = h * np.arange(
+        -math.ceil(GRID_REACH_SIGMAS / h), math.ceil(GRID_REACH_SIGMAS / h) + 1
+    )
     return axis, h / math.sqrt(2 * math.pi) * np.exp(-(axis**2) / 2)
 
 
@@ -39,12 +41,12 @@ def componentwise_heads(
     """(excess, size of its terms), (R,) each."""
     axis, mass = gaussian_grid(h)
     F = (G.shape[1] - 2 * H) // 2
-    block = max(1, BLOCK // (len(axis) ** 2 if H > 1 else len(axis)))
+    block = max(1, HEAD_NUMBERS_PER_BLOCK // (len(axis) ** 2 if H > 1 else len(axis)))
     others = task.length - F
     out = np.empty((2, len(G)))
     for i in range(0, len(G), block):
         part = G[i : i + block]
-        mean, square, size = _token(
+        mean, square, size = _token_moments(
             head, H, part, lam, np.zeros(part.shape[:2]), 1.0, None, axis, mass
         )
         total = others * mean
@@ -53,9 +55,9 @@ def componentwise_heads(
         roots = others * np.sqrt(size)
         for f in range(F):
             shift = task.signal * part[:, :, 2 * H + 2 * f]  # (R, n): projections of the mean
-            told = 2 * H + 2 * f + 1
-            mean, square, size = _token(
-                head, H, part, lam, shift, task.gamma, told, axis, mass
+            label = 2 * H + 2 * f + 1
+            mean, square, size = _token_moments(
+                head, H, part, lam, shift, task.gamma, label, axis, mass
             )
             total = total + mean
             spread = spread + (square - mean**2)
@@ -66,7 +68,7 @@ def componentwise_heads(
     return out[0], out[1]
 
 
-def _token(
+def _token_moments(
     head: Any,
     H: int,
     G: np.ndarray,
@@ -99,14 +101,16 @@ def _token(
         square = square + own
         size = size + own
         if y:
-            told = m[:, 2, None] + A[:, 2, :1] * axis
-            square = square - 2 * (a * (w * told + (A[:, 1, 1] * A[:, 2, 1])[:, None])) @ mass
+            mean_y = m[:, 2, None] + A[:, 2, :1] * axis  # E[y | u]
+            square = (
+                square - 2 * (a * (w * mean_y + (A[:, 1, 1] * A[:, 2, 1])[:, None])) @ mass
+            )
         for g in range(h):
-            square = square + 2 * _pair(head, G, lam, shift, scale, h, g, axis, mass)
+            square = square + 2 * _pair_moment(head, G, lam, shift, scale, h, g, axis, mass)
     return mean, square, (H + 1) * size
 
 
-def _pair(
+def _pair_moment(
     head: Any,
     G: np.ndarray,
     lam: float,

@@ -5,9 +5,9 @@ notation: e = (1,..,1)/sqrt(d), P = I - e e', m = d - 1, N(x) = sqrt(d) Px/|Px| 
 belong to the map that follows), q^ = Px_J/|Px_J|.
 
 Floor. A block that sees tokens only after layer norm knows of the informative token its direction
-q^, neither its mean nor its length r. Even if told J its excess risk is at least E Var(Y | q^). The
-mean of X_J is independent of PX_J, and r has density ~ r^(m-1) exp(-(r^2 - 2 r s q^.k*)/(2 gam^2)),
-so with r = gam y, b = s q^.k*/gam and M_j(b) = int y^(m-1+j) exp(b y - y^2/2) dy
+q^, neither its mean nor its length r. Even if J is given its excess risk is at least E Var(Y | q^).
+The mean of X_J is independent of PX_J, and r has density ~ r^(m-1) exp(-(r^2 - 2 r s q^.k*)/(2
+gam^2)), so with r = gam y, b = s q^.k*/gam and M_j(b) = int y^(m-1+j) exp(b y - y^2/2) dy
 
     Var(Y | q^) = gam^2 (e.v*)^2 + gam^2 (q^.v*)^2 V(b),   V = m + b M_1/M_0 - (M_1/M_0)^2
         (M_2 = m M_0 + b M_1, by parts),
@@ -49,28 +49,30 @@ from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.numerics.border.sampled_mean import SampledMean
 from attnscope.predictors.blocks.sequence_model import Parameters
-from attnscope.predictors.blocks.transformer import EPS, TransformerBlock, has_query_key
+from attnscope.predictors.blocks.transformer import (
+    NORM_VARIANCE_FLOOR,
+    TransformerBlock,
+    has_query_key,
+)
 from attnscope.tasks.base import checked_law
 from attnscope.tasks.planted.single_location import SingleLocation
+from attnscope.theory.risks.normalised_risk import LARGEST_EXPONENT, SCORE_REACH_SIGMAS
 
 __all__ = ["informative_weight", "layer_norm_floor"]
 
-REACH = 9.0  # standard deviations of a normal that a grid covers: 2e-19 is outside
-NODES = (
-    # of each one-dimensional rule at first; doubled until scores are resolved, and once more for
-    # the error estimate
-    48
-)
-REACH_Y = 40.0  # K(y) < e^-40 below; above y = 5 it is < e^-143
-AGREED = 1e-10  # of a weight: further doubling is not worth its time
-BUDGET = 1 << 25  # exponentials of one rule: half a second
-CHUNK = 1 << 22  # of them at a time: 32 MB
-TAIL = 36.0  # e^-36 = 2e-16: how far the integrand is followed where it falls like e^tau
-# of log t: the integrand is analytic and bounded for |Im log t| < pi/2, so the trapezoid rule errs
-# by exp(-pi^2/STEP) = 7e-18
-STEP = 0.25
-TINY = 1e-3  # a gap below which exp(-pi^2/gap) is 0
-HIGHEST = 7.0  # logarithm of t e^S beyond which exp(-t e^S) is 0 in float64
+# of each one-dimensional rule; doubled until scores are resolved, and once more for the error
+# estimate
+FIRST_RULE_NODES = 48
+KERNEL_REACH_NATS = 40.0  # K(y) < e^-40 below; above y = 5 it is < e^-143
+WEIGHT_AGREEMENT = 1e-10  # absolute change of a weight at which doubling stops
+LARGEST_EXPONENTIAL_COUNT = 1 << 25  # of one rule: half a second
+EXPONENTIALS_PER_CHUNK = 1 << 22  # computed at a time: 32 MB
+TAIL_NATS = 36.0  # the integrand falls like e^tau and is followed to e^-36 = 2e-16
+# the integrand is analytic and bounded for |Im log t| < pi/2, so the trapezoid rule errs by
+# exp(-pi^2/LOG_T_STEP) = 7e-18
+LOG_T_STEP = 0.25
+SMALLEST_SCORE_GAP = 1e-3  # a gap below which exp(-pi^2/gap) is 0
+
 Rule = tuple[np.ndarray, np.ndarray]  # nodes and weights that sum to 1
 
 
@@ -82,7 +84,7 @@ class Points(NamedTuple):
 
 
 class Normal(NamedTuple):
-    """A normal law of scores, averaged on y = -REACH_Y .. 5 in steps of `step`."""
+    """A normal law of scores, averaged on y = -KERNEL_REACH_NATS .. 5 in steps of `step`."""
 
     mean: float
     sd: float
@@ -98,8 +100,8 @@ class Laws(NamedTuple):
 
 
 def layer_norm_floor(task: SingleLocation, samples: int = 200_000, seed: int = 0) -> Estimate:
-    """The least risk of any predictor that sees tokens only after layer norm and is told J; error
-    is one standard error.
+    """The smallest risk of any predictor that sees tokens only after layer norm but is given J;
+    `error` is one standard error.
 
     Args:
         task: a SingleLocation of dim >= 4.
@@ -160,7 +162,7 @@ def _radial_mean(b: float, m: int) -> float:
     there.
     """
     peak = (b + np.sqrt(b * b + 4 * (m - 1))) / 2
-    y = np.linspace(max(0.0, peak - REACH), peak + REACH, 400)[1:]
+    y = np.linspace(max(0.0, peak - SCORE_REACH_SIGMAS), peak + SCORE_REACH_SIGMAS, 400)[1:]
     logs = (m - 1) * np.log(y) + b * y - y * y / 2
     density = np.exp(logs - logs.max())
     return float(density @ y / density.sum())
@@ -200,36 +202,39 @@ def informative_weight(
         )
     L = check.integer(task.length if length is None else length, "length", of, 1)
     head = check.integer(head, "head", of, 0, model.heads - 1)
-    u, beta, own = _logit(model, model._parameters(parameters, of), head)
+    u, beta, own = _logit_parameters(model, model._checked_parameters(parameters, of), head)
     laws = _normed_laws if model.norm else _normal_laws
     size = float(np.linalg.norm(u))
     unit = u / size if size > 0 else u
-    nodes = NODES
+    nodes = FIRST_RULE_NODES
     coarse = laws(task, unit, size, nodes)
-    if _cost(coarse) > BUDGET:
+    if _exponential_count(coarse) > LARGEST_EXPONENTIAL_COUNT:
         limit = "with logits that vary by less"
         got = f"logits of size {size * np.sqrt(task.dim):.3g}"
         raise bad("parameters", of, limit, got, "a smaller temperature")
-    last = _weight(coarse, beta, own, L)
+    last = _mean_weight(coarse, beta, own, L)
     while True:
         nodes *= 2
         fine = laws(task, unit, size, nodes)
-        value = _weight(fine, beta, own, L)
+        value = _mean_weight(fine, beta, own, L)
         change = abs(value - last)
         # a doubling may quadruple the points
-        if max(change, fine.unresolved) <= AGREED or 4 * _cost(fine) > BUDGET:
+        if (
+            max(change, fine.unresolved) <= WEIGHT_AGREEMENT
+            or 4 * _exponential_count(fine) > LARGEST_EXPONENTIAL_COUNT
+        ):
             break
         last = value
     return estimate(value, change + fine.unresolved + 1e-12, "quadrature")
 
 
-def _logit(
+def _logit_parameters(
     model: TransformerBlock, p: Parameters, head: int
 ) -> tuple[np.ndarray, float, float]:
     """u, beta and S_0 of a head."""
     r = p["register"]
     if model.norm:
-        a = p["gain1"] * (r - r.mean()) / np.sqrt(r.var() + EPS) + p["bias1"]
+        a = p["gain1"] * (r - r.mean()) / np.sqrt(r.var() + NORM_VARIANCE_FLOOR) + p["bias1"]
     else:
         a = r
     k = (
@@ -244,69 +249,74 @@ def _logit(
     return u - u.mean(), float(p["bias1"] @ k), float(k @ a)
 
 
-def _ends(law: Points | Normal) -> tuple[float, float]:
+def _score_range(law: Points | Normal) -> tuple[float, float]:
     if isinstance(law, Normal):
-        return law.mean - REACH * law.sd, law.mean + REACH * law.sd
+        return law.mean - SCORE_REACH_SIGMAS * law.sd, law.mean + SCORE_REACH_SIGMAS * law.sd
     return float(law.scores.min()), float(law.scores.max())
 
 
-def _cost(laws: Laws) -> float:
-    """Exponentials of `_weight`."""
-    low, high = _ends(laws.informative)
-    return _points(laws) * (high - low + TAIL + 4) / STEP
+def _exponential_count(laws: Laws) -> float:
+    """Exponentials of `_mean_weight`."""
+    low, high = _score_range(laws.informative)
+    return _point_count(laws) * (high - low + TAIL_NATS + 4) / LOG_T_STEP
 
 
-def _points(laws: Laws) -> float:
+def _point_count(laws: Laws) -> float:
     return sum(
         law.scores.size if isinstance(law, Points) else 45 / law.step for law in laws[:2]
     )
 
 
-def _weight(laws: Laws, beta: float, own: float, L: int) -> float:
-    """The integral over log t: from where e^S_J t is e^-TAIL to where exp(-t e^S_J) or the
+def _mean_weight(laws: Laws, beta: float, own: float, L: int) -> float:
+    """The integral over log t: from where e^S_J t is e^-TAIL_NATS to where exp(-t e^S_J) or the
     register's factor is exp(-e^4) = 2e-24.
     """
-    low, high = _ends(laws.informative)
-    tau = np.arange(-high - beta - TAIL, min(-low - beta, -own) + 4, STEP)
+    low, high = _score_range(laws.informative)
+    tau = np.arange(-high - beta - TAIL_NATS, min(-low - beta, -own) + 4, LOG_T_STEP)
     if not tau.size:
-        return 0.0  # the register's logit exceeds every token's by more than TAIL
-    step = max(1, int(CHUNK / _points(laws)))
+        return 0.0  # the register's logit exceeds every token's by more than TAIL_NATS
+    step = max(1, int(EXPONENTIALS_PER_CHUNK / _point_count(laws)))
     parts = [
-        _integrand(laws, beta, own, L, tau[i : i + step]) for i in range(0, tau.size, step)
+        _log_t_integrand(laws, beta, own, L, tau[i : i + step])
+        for i in range(0, tau.size, step)
     ]
-    return float(np.sum(np.concatenate(parts)) * STEP)
+    return float(np.sum(np.concatenate(parts)) * LOG_T_STEP)
 
 
-def _integrand(laws: Laws, beta: float, own: float, L: int, tau: np.ndarray) -> np.ndarray:
-    first = _first(laws.informative, beta + tau)
-    missing = _missing(laws.background, beta + tau)
+def _log_t_integrand(
+    laws: Laws, beta: float, own: float, L: int, tau: np.ndarray
+) -> np.ndarray:
+    first = _informative_average(laws.informative, beta + tau)
+    missing = _one_minus_phi(laws.background, beta + tau)
     with np.errstate(divide="ignore"):
         log_phi = np.log1p(-np.minimum(missing, 1.0))
     others = (L - 1) * log_phi if L > 1 else np.zeros_like(tau)
-    return first * np.exp(others - np.exp(np.minimum(own + tau, HIGHEST)))
+    return first * np.exp(others - np.exp(np.minimum(own + tau, LARGEST_EXPONENT)))
 
 
-def _first(law: Points | Normal, tau: np.ndarray) -> np.ndarray:
+def _informative_average(law: Points | Normal, tau: np.ndarray) -> np.ndarray:
     """E e^(S + tau) exp(-e^(S + tau))."""
     if isinstance(law, Normal):
-        y, kernel = _kernel(law.step)
+        y, kernel = _kernel_rule(law.step)
         z = (y - tau[:, None] - law.mean) / law.sd
         return np.exp(-z * z / 2) @ kernel / (law.sd * np.sqrt(2 * np.pi))
-    y = np.minimum(law.scores[:, None] + tau, HIGHEST)
+    y = np.minimum(law.scores[:, None] + tau, LARGEST_EXPONENT)
     return law.probs @ np.exp(y - np.exp(y))
 
 
-def _missing(law: Points | Normal, tau: np.ndarray) -> np.ndarray:
+def _one_minus_phi(law: Points | Normal, tau: np.ndarray) -> np.ndarray:
     """1 - phi = E (1 - exp(-e^(S + tau))), without cancellation where phi is near 1."""
     if isinstance(law, Normal):
-        y, kernel = _kernel(law.step)
+        y, kernel = _kernel_rule(law.step)
         return ndtr((tau[:, None] + law.mean - y) / law.sd) @ kernel
-    return law.probs @ -np.expm1(-np.exp(np.minimum(law.scores[:, None] + tau, HIGHEST)))
+    return law.probs @ -np.expm1(
+        -np.exp(np.minimum(law.scores[:, None] + tau, LARGEST_EXPONENT))
+    )
 
 
-def _kernel(step: float) -> Rule:
+def _kernel_rule(step: float) -> Rule:
     """y and K(y) dy."""
-    y = np.arange(-REACH_Y, 5 + step / 2, step)
+    y = np.arange(-KERNEL_REACH_NATS, 5 + step / 2, step)
     return y, np.exp(y - np.exp(y)) * step
 
 
@@ -318,7 +328,7 @@ def _normed_laws(task: SingleLocation, unit: np.ndarray, size: float, nodes: int
     m = task.dim - 1
     angle = (np.arange(2 * nodes) + 0.5) * np.pi / (2 * nodes)
     density = np.sin(angle) ** (m - 2)
-    a, pa = _normal(nodes)
+    a, pa = _normal_rule(nodes)
     a = task.signal * float(unit @ task.key) + task.gamma * a
     centred = task.key - task.key.mean()
     beside = max(0.0, float(centred @ centred) - float(unit @ centred) ** 2)
@@ -330,10 +340,11 @@ def _normed_laws(task: SingleLocation, unit: np.ndarray, size: float, nodes: int
     cosine = a[:, None] / np.sqrt(a[:, None] ** 2 + (task.gamma * b) ** 2)
     joint = np.outer(pa, pb / pb.sum())
     gaps = [
-        np.maximum(scale * np.abs(np.gradient(cosine, axis=axis)), TINY) for axis in (0, 1)
+        np.maximum(scale * np.abs(np.gradient(cosine, axis=axis)), SMALLEST_SCORE_GAP)
+        for axis in (0, 1)
     ]
     # the background's
-    gaps.append(np.full_like(cosine, max(scale * np.pi / (2 * nodes), TINY)))
+    gaps.append(np.full_like(cosine, max(scale * np.pi / (2 * nodes), SMALLEST_SCORE_GAP)))
     left_open = np.minimum(
         np.tanh(sum(gaps) / 4), sum(np.exp(-(np.pi**2) / gap) for gap in gaps)
     )
@@ -357,11 +368,11 @@ def _normal_law(mean: float, sd: float, nodes: int) -> Points | Normal:
     if sd >= 1:
         # step 1/2 at first: e^(-pi^2/0.5) = 3e-9, then 1/4
         return Normal(mean, sd, 24 / nodes)
-    g, p = _normal(2 * nodes)
+    g, p = _normal_rule(2 * nodes)
     return Points(mean + sd * g, p)
 
 
-def _normal(nodes: int) -> Rule:
-    g = np.linspace(-REACH, REACH, nodes)
+def _normal_rule(nodes: int) -> Rule:
+    g = np.linspace(-SCORE_REACH_SIGMAS, SCORE_REACH_SIGMAS, nodes)
     p = np.exp(-g * g / 2)
     return g, p / p.sum()

@@ -29,7 +29,7 @@ from attnscope.theory.law import Law
 __all__ = ["linear_excess", "linear_excess_and_error", "linear_excess_gradient"]
 
 # no term here takes more than 16 roundings, sums included
-ROUNDOFF = 16 * float(np.finfo(np.float64).eps)
+TERM_ROUNDOFF = 16 * float(np.finfo(np.float64).eps)
 
 
 def linear_excess(overlaps: Any, lam: Any, offset: float, law: Law, xp: Any = np) -> Any:
@@ -64,18 +64,20 @@ def linear_excess_and_error(
     al = offset + lam * s * kap
     size = np.abs(offset) + np.abs(lam * s * kap)  # of al before it cancels
     be = np.abs(lam * s * the)
-    off = ROUNDOFF * (1 + size)
+    off = TERM_ROUNDOFF * (1 + size)
     far = np.where(al >= 0, 1 - nu, 1 + nu)
     miss = 2 * np.abs(1 - np.abs(al)) * off + off**2 + 4 * off * far
-    norm = miss + ROUNDOFF * (be**2 + 2 * be * np.abs(eta) + 2 * size * be * np.abs(rho))
+    norm = miss + TERM_ROUNDOFF * (be**2 + 2 * be * np.abs(eta) + 2 * size * be * np.abs(rho))
     M = al * s * the + lam * rho * (g2 + others) - s * law.alignment
     parts = (
         size * s * np.abs(the) + np.abs(lam * rho) * (g2 + others) + np.abs(s * law.alignment)
     )
-    bias = 2 * np.abs(M) * ROUNDOFF * parts + (ROUNDOFF * parts) ** 2
+    bias = 2 * np.abs(M) * TERM_ROUNDOFF * parts + (TERM_ROUNDOFF * parts) ** 2
     spread = lam**2 * (1 + rho**2)
     positive = g2**2 * spread + others * (offset**2 + spread)
-    return np.maximum(excess, 0.0), g2 * norm + bias + ROUNDOFF * (positive + np.abs(excess))
+    return np.maximum(excess, 0.0), g2 * norm + bias + TERM_ROUNDOFF * (
+        positive + np.abs(excess)
+    )
 
 
 def linear_excess_gradient(

@@ -16,13 +16,13 @@ from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.base import PlantedTask, is_defined, is_planted
 from attnscope.theory.monte_carlo import sampled_heads_excess
 from attnscope.theory.nodes.node_routes import gram_excess
+from attnscope.theory.overlaps import GRAM_TOLERANCE
 from attnscope.theory.risks.distinct_heads import Task, distinct_excess
 from attnscope.theory.route import checked_planted, find_route
 
 __all__ = ["Task", "distinct_tokens", "heads_excess", "heads_gram", "heads_risk"]
 
-NAME = "heads_risk"
-TOLERANCE = 1e-9  # as for overlaps: roundoff of float64 inner products stays far below
+HEADS_RISK_NAME = "heads_risk"
 
 
 def heads_risk(
@@ -37,7 +37,7 @@ def heads_risk(
     own, else sampled.
 
     Args:
-        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        task: a planted task: SingleLocation, MultiLocation, ..., or your own Planted.
         predictor: a MultiHead.
         heads: a pair (K, V) of arrays (H, d), or Gram matrices (..., n, n) of (k_1, v_1, ..., k_1*,
             v_1*, ...), n = 2H + 2F.
@@ -51,19 +51,23 @@ def heads_risk(
     >>> round(heads_risk(task, MultiHead(Erf(0.0952), 2), (task.keys, task.values)).value, 5)
     0.34718
     """
-    checked_planted(task, NAME)
+    checked_planted(task, HEADS_RISK_NAME)
     if not adds_heads(predictor):
         raise bad(
-            "predictor", NAME, "a MultiHead", predictor, "MultiHead(Softmax(1.0), heads=2)"
+            "predictor",
+            HEADS_RISK_NAME,
+            "a MultiHead",
+            predictor,
+            "MultiHead(Softmax(1.0), heads=2)",
         )
     if method not in ("best", "monte-carlo"):
-        raise bad("method", NAME, "'best' or 'monte-carlo'", method)
-    lam = constant_temperature(predictor, NAME)
+        raise bad("method", HEADS_RISK_NAME, "'best' or 'monte-carlo'", method)
+    lam = constant_temperature(predictor, HEADS_RISK_NAME)
     G = _checked_gram(
         heads_gram(task, *heads) if isinstance(heads, tuple) else heads, task, predictor.heads
     )
-    n = check.integer(samples, "samples", NAME, 2)
-    seed = check.seed_value(seed, NAME)
+    n = check.integer(samples, "samples", HEADS_RISK_NAME, 2)
+    seed = check.seed_value(seed, HEADS_RISK_NAME)
     flat = G.reshape(-1, *G.shape[-2:])
     excess, error, how = heads_excess(
         task, predictor, flat, lam, n, seed, sampled=method == "monte-carlo"
@@ -76,7 +80,7 @@ def heads_gram(task: PlantedTask, K: np.ndarray, V: np.ndarray) -> np.ndarray:
     """(n, n) Gram matrix of (k_1, v_1, ..., k_H, v_H, k_1*, v_1*, ...) for rows of K, V (H, d).
 
     Args:
-        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        task: a planted task: SingleLocation, MultiLocation, ..., or your own Planted.
         K, V: (H, d), the keys and values of H heads in rows.
 
     >>> import attnscope as at
@@ -99,25 +103,25 @@ def _checked_gram(heads: object, task: PlantedTask, H: int) -> np.ndarray:
     G = check.array(
         heads,
         "heads",
-        NAME,
+        HEADS_RISK_NAME,
         (*(None,) * max(0, np.ndim(heads) - 2), n, n),  # type: ignore[arg-type]
     ).astype(np.float64)
     if (
-        np.abs(G[..., 2 * H :, 2 * H :] - star).max() > TOLERANCE
-        or np.abs(G - G.swapaxes(-1, -2)).max() > TOLERANCE
+        np.abs(G[..., 2 * H :, 2 * H :] - star).max() > GRAM_TOLERANCE
+        or np.abs(G - G.swapaxes(-1, -2)).max() > GRAM_TOLERANCE
     ):
         raise bad(
             "heads",
-            NAME,
+            HEADS_RISK_NAME,
             "symmetric with the task's own teachers",
             "another Gram matrix",
             "a pair (K, V)",
         )
     smallest = np.linalg.eigvalsh(G)[..., 0].min()
-    if smallest < -TOLERANCE * max(1.0, np.abs(G).max()):
+    if smallest < -GRAM_TOLERANCE * max(1.0, np.abs(G).max()):
         raise bad(
             "heads",
-            NAME,
+            HEADS_RISK_NAME,
             "positive semidefinite",
             f"eigenvalue {smallest:.3g}",
             "a pair (K, V)",
@@ -126,8 +130,8 @@ def _checked_gram(heads: object, task: PlantedTask, H: int) -> np.ndarray:
 
 
 def distinct_tokens(task: object, predictor: MultiHead) -> bool:
-    """Whether each teacher pair has a token of its own:
-    what the formulas below, and GenericSgd, stand on.
+    """Whether each teacher pair has a token of its own, as the formulas below and GenericSgd
+    assume.
     """
     route = find_route(task, predictor)
     return route is not None and not route.missing(task, predictor, None)

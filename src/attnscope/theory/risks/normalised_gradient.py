@@ -25,8 +25,8 @@ from numpy.polynomial import polynomial as poly
 from attnscope.predictors.attention import Normalised
 from attnscope.theory.law import Law
 from attnscope.theory.risks.normalised_risk import (
-    HIGHEST,
-    STEP,
+    LARGEST_EXPONENT,
+    TAU_STEP,
     Kernels,
     kernels,
     laws_of,
@@ -38,11 +38,11 @@ from attnscope.theory.risks.normalised_risk import (
 __all__ = ["normalised_gradient"]
 
 # step for (log h)'(0), needed at temperature 0 only: error 1e-10 for a smooth h
-DIFFERENCE = 1e-5
+LOG_SLOPE_STEP = 1e-5
 Poly = Any  # coefficients in 1, g, g^2, ...
 
-INFORMATIVE = ("x2", "x1", "z1", "y2", "y1", "y0")
-ORDER = {
+INFORMATIVE_AVERAGES = ("x2", "x1", "z1", "y2", "y1", "y0")
+KERNEL_ORDER = {
     "x2": 2,
     "x1": 1,
     "z1": 1,
@@ -68,36 +68,56 @@ def normalised_gradient(
     L = float(law.length)
     laws = laws_of(lam, overlaps[0] * law.signal, law.gamma)
     tau = tau_range(predictor, lam, laws, 1.0, L - 1.0)
-    tables = [_moments(predictor, lam, mean, sd, tau) for mean, sd in laws]
-    average = lambda name, P: _average(tables[name not in INFORMATIVE], name, P)
-    P = _polynomials(overlaps, law)
+    tables = [_kernel_moments(predictor, lam, mean, sd, tau) for mean, sd in laws]
+    average = lambda name, P: _average(tables[name not in INFORMATIVE_AVERAGES], name, P)
+    P = _average_polynomials(overlaps, law)
     values = {name: average(name, p) for name, p in P.items()}
-    slopes = _slopes(values, _sink(predictor, tau), L, tables[1])
+    slopes = _integrand_slopes(values, _sink_term(predictor, tau), L, tables[1])
 
     def total(changes: dict) -> float:
         return (
-            float(sum(slopes[name] @ average(name, p) for name, p in changes.items())) * STEP
+            float(sum(slopes[name] @ average(name, p) for name, p in changes.items()))
+            * TAU_STEP
         )
 
-    by_overlap = [total(changes) for changes in _changes(overlaps, law)]
-    kappa = total({name: law.signal / law.gamma * _stein(P[name]) for name in INFORMATIVE})
+    by_overlap = [total(changes) for changes in _polynomial_slopes(overlaps, law)]
+    kappa = total(
+        {
+            name: law.signal / law.gamma * _stein_polynomial(P[name])
+            for name in INFORMATIVE_AVERAGES
+        }
+    )
     if lam > 0:
-        moved = {name: _scaled(P[name], *laws[name not in INFORMATIVE]) / lam for name in P}
+        moved = {
+            name: _scaled_stein_polynomial(P[name], *laws[name not in INFORMATIVE_AVERAGES])
+            / lam
+            for name in P
+        }
         return np.array([kappa, *by_overlap, total(moved)])
     slope = float(
-        np.diff(predictor.log_activation(np.array([-DIFFERENCE, DIFFERENCE])))[0]
-    ) / (2 * DIFFERENCE)
+        np.diff(predictor.log_activation(np.array([-LOG_SLOPE_STEP, LOG_SLOPE_STEP])))[0]
+    ) / (2 * LOG_SLOPE_STEP)
     first = {
         name: slope
-        * _shift(predictor, tau, ORDER[name], P[name], *laws[name not in INFORMATIVE])
+        * _average_slope_at_zero(
+            predictor,
+            tau,
+            KERNEL_ORDER[name],
+            P[name],
+            *laws[name not in INFORMATIVE_AVERAGES],
+        )
         for name in P
     }
     return np.array(
-        [kappa, *by_overlap, float(sum(slopes[name] @ x for name, x in first.items())) * STEP]
+        [
+            kappa,
+            *by_overlap,
+            float(sum(slopes[name] @ x for name, x in first.items())) * TAU_STEP,
+        ]
     )
 
 
-def _moments(
+def _kernel_moments(
     predictor: Normalised, lam: float, mean: float, sd: float, tau: np.ndarray
 ) -> Kernels:
     """E[g^n K_p], n = 0..4, at every tau."""
@@ -108,10 +128,10 @@ def _moments(
 
 
 def _average(table: Kernels, name: str, P: Poly) -> np.ndarray:
-    return (table.k0, table.k1, table.k2)[ORDER[name]][:, : len(P)] @ np.asarray(P)
+    return (table.k0, table.k1, table.k2)[KERNEL_ORDER[name]][:, : len(P)] @ np.asarray(P)
 
 
-def _polynomials(o: tuple[float, ...], law: Law) -> dict[str, Poly]:
+def _average_polynomials(o: tuple[float, ...], law: Law) -> dict[str, Poly]:
     """P of every average: x, z, y of the informative token, a, b, f of a background one."""
     _, eta, the, nu, rho = o
     gam, s, _, c = law
@@ -137,7 +157,7 @@ def _polynomials(o: tuple[float, ...], law: Law) -> dict[str, Poly]:
     }
 
 
-def _changes(o: tuple[float, ...], law: Law) -> list[dict[str, Poly]]:
+def _polynomial_slopes(o: tuple[float, ...], law: Law) -> list[dict[str, Poly]]:
     """Derivatives of the polynomials in eta, theta, nu, rho."""
     _, eta, the, _, rho = o
     gam, s, _, c = law
@@ -165,32 +185,32 @@ def _changes(o: tuple[float, ...], law: Law) -> list[dict[str, Poly]]:
     return [by_eta, by_the, by_nu, by_rho]
 
 
-def _stein(P: Poly) -> Poly:
+def _stein_polynomial(P: Poly) -> Poly:
     """g P - P'."""
     return poly.polysub(poly.polymulx(P), poly.polyder(P))
 
 
-def _scaled(P: Poly, mean: float, sd: float) -> Poly:
+def _scaled_stein_polynomial(P: Poly, mean: float, sd: float) -> Poly:
     """(g u P - (u P)')/sd, u = mean + sd g."""
-    return _stein(poly.polymul([mean, sd], P)) / sd
+    return _stein_polynomial(poly.polymul([mean, sd], P)) / sd
 
 
-def _shift(
+def _average_slope_at_zero(
     predictor: Normalised, tau: np.ndarray, p: int, P: Poly, mean: float, sd: float
 ) -> np.ndarray:
     """E[u P] K_p'(tau + log h(0)): the derivative of an average in lam (log h)'(0) at lam = 0."""
-    y = np.minimum(tau + float(predictor.log_activation(np.zeros(1))[0]), HIGHEST)
+    y = np.minimum(tau + float(predictor.log_activation(np.zeros(1))[0]), LARGEST_EXPONENT)
     e = np.exp(y)
     gauss = np.array([1.0, 0.0, 1.0, 0.0, 3.0])  # E g^n
     uP = poly.polymul([mean, sd], P)
     return float(gauss[: len(uP)] @ uP) * (p - e) * np.exp(p * y - e)
 
 
-def _sink(predictor: Normalised, tau: np.ndarray) -> np.ndarray:
-    return predictor.sink * np.exp(np.minimum(tau, HIGHEST))
+def _sink_term(predictor: Normalised, tau: np.ndarray) -> np.ndarray:
+    return predictor.sink * np.exp(np.minimum(tau, LARGEST_EXPONENT))
 
 
-def _slopes(
+def _integrand_slopes(
     v: dict[str, np.ndarray], t: np.ndarray, L: float, background: Kernels
 ) -> dict[str, np.ndarray]:
     """dI/dA for every average A, times e^{-t};

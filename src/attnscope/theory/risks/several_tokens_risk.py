@@ -52,8 +52,6 @@ from attnscope.theory.risks.normalised_risk import weight_moments
 
 __all__ = ["head_risk"]
 
-BLOCK = 1 << 18  # tokens drawn at a time
-
 
 def head_risk(
     task: MultiLocation | MaxLocation, predictor: Predictor, gain: float = 1.0
@@ -72,16 +70,16 @@ def head_risk(
     """
     of = "head_risk"
     b = check.real(gain, "gain", of)
-    lam = constant_temperature(_known(predictor, of), of)
+    lam = constant_temperature(_checked_head(predictor, of), of)
     checked_law(task, (MultiLocation, MaxLocation), of, "risk(task, ...)")
     if has_law(task, MultiLocation):
-        excess, error = _multi(task, predictor, lam, b)
+        excess, error = _multi_location_excess(task, predictor, lam, b)
     else:
-        excess, error = _max(task, predictor, lam, b)  # type: ignore[arg-type]
+        excess, error = _max_location_excess(task, predictor, lam, b)  # type: ignore[arg-type]
     return estimate(excess, error, "2-D quadrature", task.noise)
 
 
-def _known(predictor: object, of: str) -> Predictor:
+def _checked_head(predictor: object, of: str) -> Predictor:
     if not (is_normalised(predictor) or is_componentwise(predictor)):
         raise bad(
             "predictor",
@@ -93,13 +91,15 @@ def _known(predictor: object, of: str) -> Predictor:
     return predictor
 
 
-def _multi(task: MultiLocation, predictor: Any, lam: float, b: float) -> tuple[float, float]:
+def _multi_location_excess(
+    task: MultiLocation, predictor: Any, lam: float, b: float
+) -> tuple[float, float]:
     g2 = task.gamma**2
     L = task.length
     mean, square = task.weight_moments()
     total, size = 0.0, 0.0
     for m in np.flatnonzero(task.count_probs):
-        first, second, outside, error = _weights(predictor, lam, task, int(m))
+        first, second, outside, error = _head_weight_moments(predictor, lam, task, int(m))
         terms = g2 * m * np.array([square[m], -2 * b * mean[m] * first, b * b * second])
         q = task.count_probs[m]
         total += q * float(terms.sum() + b * b * (L - m) * outside)
@@ -110,7 +110,7 @@ def _multi(task: MultiLocation, predictor: Any, lam: float, b: float) -> tuple[f
     return total, size
 
 
-def _weights(
+def _head_weight_moments(
     predictor: Any, lam: float, task: MultiLocation, m: int
 ) -> tuple[float, float, float, float]:
     """E a_J, E a_J^2, E a_0^2, error."""
@@ -122,11 +122,13 @@ def _weights(
     return float(one.value[0]), float(one.value[1]), float(zero.value[1]), error
 
 
-def _max(task: MaxLocation, predictor: Any, lam: float, b: float) -> tuple[float, float]:
+def _max_location_excess(
+    task: MaxLocation, predictor: Any, lam: float, b: float
+) -> tuple[float, float]:
     nu = task.strength
     L = task.length
     if predictor.normalised:
-        both, error = _agreement(predictor, lam, nu, L)
+        both, error = _weight_agreement(predictor, lam, nu, L)
         moments = weight_moments(predictor, lam, 1.0, 0.0, 0, L)
         squares = L * moments.background_square
         more = L * moments.error
@@ -140,7 +142,9 @@ def _max(task: MaxLocation, predictor: Any, lam: float, b: float) -> tuple[float
     )
 
 
-def _agreement(predictor: Normalised, lam: float, nu: float, L: int) -> tuple[float, float]:
+def _weight_agreement(
+    predictor: Normalised, lam: float, nu: float, L: int
+) -> tuple[float, float]:
     """(E sum_l p_l a_l, error) for p = softmax(nu chi) and normalised weights a."""
     log_h = lambda chi: predictor.log_activation(lam * chi)
     # the score varies as fast as the steeper of the two weights

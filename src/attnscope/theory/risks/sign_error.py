@@ -1,12 +1,13 @@
-"""The error of a head as a classifier, where labels are classes: what stands in place of the risk.
+"""The error of a head as a classifier, for tasks whose labels are classes.
 
     sign_error(task, predictor, overlaps) = P(sign T(X) != Y),   Y in {-1, 1}
 
 for planted tasks with one teacher xi and no value, SparseTokenClassification among them:
 kappa = k.xi and theta = v.xi, while eta = nu = 0. An output of exactly 0 has no sign and is wrong.
-Nobody has derived this probability; it is the share of wrong signs among drawn sequences, with the
-error of a share (numerics/border/sampled_estimate.py). A head has no threshold of its own; what
-tests with one reach, and Bayes' rule, the task itself knows (`bayes_error`, `max_test_error`, ...).
+No formula for this probability is known; it is estimated by the share of wrong signs among drawn
+sequences, with its binomial error (numerics/border/sampled_estimate.py). A head has no threshold of
+its own; the task has the errors of tests with a threshold and of Bayes' rule (`bayes_error`,
+`max_test_error`, ...).
 """
 
 from __future__ import annotations

@@ -9,9 +9,10 @@ int e^{-tS} dt give
 
     R_B = 1 - E p_J = (L-1) int_0^oo phi_1(t)^2 phi_0(t)^{L-2} dt,     phi_i(t) = E exp(-t e^{l_i}),
 
-here by trapezoid sums over log t and over the normal score, in logarithms;
-SingleLocation.bayes_risk takes Mellin contours instead. L may be huge: phi_0^{L-2} = exp((L-2)
-log1p(-(1 - phi_0))).
+here by trapezoid sums over log t and over the normal score, in logarithms. The steps are those of
+normalised_risk.py: the rule in log t has a relative error of 3e-13, because |phi(t e^{i a})| <=
+phi(t cos a). SingleLocation.bayes_risk uses Mellin contours instead. L may be huge: phi_0^{L-2} =
+exp((L-2) log1p(-(1 - phi_0))).
 
     L = 2:            R_B = e^{-nu/4}/sqrt(4 pi nu) int e^{-z^2/(4 nu)}/(2 cosh(z/2)) dz
     fixed L:   R_B ~ (L-1) (1/2) sqrt(pi/nu) e^{-nu/4}
@@ -33,21 +34,20 @@ from scipy.special import logsumexp
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
+from attnscope.theory.risks.normalised_risk import (
+    FINEST_SCORE_STEP,
+    LARGEST_EXPONENT,
+    TAU_STEP,
+)
 
 __all__ = ["spiked_asymptotic", "spiked_bayes_risk", "spiked_exponent"]
 
-STEP = 0.27  # of log t: relative error 3e-13, because |phi(t e^{i a})| <= phi(t cos a)
-# step of the score times sqrt(nu); the halved rule then errs by exp(-pi^2/(2 FINEST)) = 2e-11
-FINEST = 0.2
-BEYOND = (
-    # standard deviations kept beyond a tilt: sqrt(nu)/2 for the informative token, sqrt(nu) for the
-    # background
-    12.0
-)
-HIGHEST = 7.0  # exp(-e^7) = 0 in float64
-DEPTH = 45.0  # nats followed below the value
-STRONGEST = 2000.0  # tables of 10^8 numbers
-TINY = 1e-300  # phi below this is far beyond the end of the integrand
+# kept beyond the tilt, which is sqrt(nu)/2 for the informative token and sqrt(nu) for the
+# background
+SIGMAS_BEYOND_TILT = 12.0
+SPIKE_DEPTH_NATS = 45.0  # the integrand is followed this far below the value
+LARGEST_SPIKE_STRENGTH = 2000.0  # needs tables of 10^8 numbers
+SMALLEST_PHI = 1e-300  # phi below this is far beyond the end of the integrand
 
 
 def spiked_bayes_risk(strength: float, length: float) -> Estimate:
@@ -61,17 +61,19 @@ def spiked_bayes_risk(strength: float, length: float) -> Estimate:
     0.359808
     """
     of = "spiked_bayes_risk"
-    nu = check.real(strength, "strength", of, 0, STRONGEST)
-    L = _length(length, of)
-    low = -nu / 4 - DEPTH - math.log(L)
+    nu = check.real(strength, "strength", of, 0, LARGEST_SPIKE_STRENGTH)
+    L = _checked_length(length, of)
+    low = -nu / 4 - SPIKE_DEPTH_NATS - math.log(L)
     # t phi_1(t)^2 is about exp(-nu/4 - tau^2/nu) for tau > -nu/2
-    high = math.sqrt((DEPTH + 15) * nu) + 5
-    tau = low + STEP * np.arange(math.ceil((high - low) / STEP) + 1)
+    high = math.sqrt((SPIKE_DEPTH_NATS + 15) * nu) + 5
+    tau = low + TAU_STEP * np.arange(math.ceil((high - low) / TAU_STEP) + 1)
     # the background's sum is that of its largest ratios: at the tilt sqrt(nu), or as far out as one
     # of L tokens comes
-    largest = min(math.sqrt(nu) + BEYOND, math.sqrt(2 * (math.log(L) + DEPTH)))
-    reach = max(math.sqrt(nu) / 2 + BEYOND, largest)
-    count = 2 * math.ceil(reach / min(0.4, FINEST / max(math.sqrt(nu), 1e-9)) / 2)
+    largest = min(
+        math.sqrt(nu) + SIGMAS_BEYOND_TILT, math.sqrt(2 * (math.log(L) + SPIKE_DEPTH_NATS))
+    )
+    reach = max(math.sqrt(nu) / 2 + SIGMAS_BEYOND_TILT, largest)
+    count = 2 * math.ceil(reach / min(0.4, FINEST_SCORE_STEP / max(math.sqrt(nu), 1e-9)) / 2)
     g = np.linspace(-reach, reach, 2 * count + 1)
     (fine, coarse), ends = _log_integrals(tau, g, nu, L)
     fine = float(fine)
@@ -81,7 +83,7 @@ def spiked_bayes_risk(strength: float, length: float) -> Estimate:
     return estimate(excess, relative * excess, "2-D quadrature", 0.0, fine)
 
 
-def _length(x: object, of: str) -> float:
+def _checked_length(x: object, of: str) -> float:
     """A number from 2 to 1e300: lengths enter as powers and logarithms only,
     so the library's usual limit does not apply.
     """
@@ -107,14 +109,14 @@ def _log_integrals(
     values = []
     for some in np.array_split(tau, max(1, tau.size * g.size >> 20)):
         # background
-        e = np.exp(np.minimum(some[:, None] - nu / 2 + math.sqrt(nu) * g, HIGHEST))
+        e = np.exp(np.minimum(some[:, None] - nu / 2 + math.sqrt(nu) * g, LARGEST_EXPONENT))
         rest = np.minimum(-np.expm1(-e) @ both, 1 - 1e-16)
-        e = np.exp(np.minimum(some[:, None] + nu / 2 + math.sqrt(nu) * g, HIGHEST))
-        phi = np.maximum(np.exp(-e) @ both, TINY)
+        e = np.exp(np.minimum(some[:, None] + nu / 2 + math.sqrt(nu) * g, LARGEST_EXPONENT))
+        phi = np.maximum(np.exp(-e) @ both, SMALLEST_PHI)
         values.append(some[:, None] + 2 * np.log(phi) + (L - 2) * np.log1p(-rest))
     logs = np.concatenate(values)
     total = logsumexp(logs, axis=0)
-    return total + math.log(STEP) + math.log(L - 1), 10 * float(
+    return total + math.log(TAU_STEP) + math.log(L - 1), 10 * float(
         np.exp(logs[[0, -1], 0] - total[0]).sum()
     )
 
@@ -131,7 +133,7 @@ def spiked_asymptotic(strength: float, length: float) -> float:
     """
     of = "spiked_asymptotic"
     nu = check.real(strength, "strength", of, 0, strict=True)
-    L = _length(length, of)
+    L = _checked_length(length, of)
     return (L - 1) / 2 * math.sqrt(math.pi / nu) * math.exp(-nu / 4)
 
 

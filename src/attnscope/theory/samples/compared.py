@@ -1,10 +1,10 @@
-"""Learning curves side by side: the Bayes-optimal one and those of fitted predictors, as numbers
+"""A comparison of learning curves: the Bayes-optimal one and those of fitted predictors, as numbers
 and as a figure. The command line, studies and the explorer share it.
 
 notation: alpha = bags per dimension; excess = risk without the label noise.
 
-A fit where replica symmetry fails has no number (NaN here, a gap in the figure, null in JSON) and a
-sentence that says why; so has one that is refused for its arguments.
+A fit where replica symmetry fails, or that is refused for its arguments, has no number (NaN here, a
+gap in the figure, null in JSON) but a sentence with the reason.
 """
 
 from __future__ import annotations
@@ -15,30 +15,37 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.registry import PREDICTORS
 from attnscope.errors import AttnscopeError, bad
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.predictors.attention import LinearAttention, Softmax
+from attnscope.registry import PREDICTORS
 from attnscope.theory.samples.best_ridge import best_ridge
 from attnscope.theory.samples.learning_curve import learning_curve
 from attnscope.theory.samples.thresholds import Thresholds
 
-__all__ = ["BAYES", "WORDS", "Compared", "compared", "comparison_figure", "phase_panel"]
+__all__ = [
+    "BAYES_CURVE",
+    "CURVE_NAMES",
+    "Compared",
+    "compared",
+    "comparison_figure",
+    "phase_panel",
+]
 
-BAYES = "bayes"
+BAYES_CURVE = "bayes"
 # temperatures are absorbed in the key's length; linear weights are 1 + u, as in the theory
-FITTED = {"softmax": Softmax(1.0), "linear": LinearAttention(1.0, offset=1.0)}
-WORDS = (BAYES, *FITTED)
+FITTED_PREDICTORS = {"softmax": Softmax(1.0), "linear": LinearAttention(1.0, offset=1.0)}
+CURVE_NAMES = (BAYES_CURVE, *FITTED_PREDICTORS)
 BAYES_COLOR = 5  # as in every figure of the package
 POPULATION_COLOR = 6
 THRESHOLD_COLOR = 4
-FIELDS = ("excess", "error", "key_overlap", "value_overlap", "stability", "two_minima")
+CURVE_FIELDS = ("excess", "error", "key_overlap", "value_overlap", "stability", "two_minima")
 
 
 @dataclass
 class Compared:
-    """One curve: arrays (n,) over alpha with NaN where there is no number; why, in sentences."""
+    """One curve: arrays (n,) over alpha with NaN where there is no number, and the reasons."""
 
     word: str
     alpha: np.ndarray
@@ -50,13 +57,13 @@ class Compared:
 def compared(
     task: Any, alpha: np.ndarray, word: str, ridge: Any = 0.5, branch: str = "reached"
 ) -> Compared:
-    """The curve of one word; `ridge` is a number, a pair, or "best" (tuned at every alpha)."""
-    if word not in WORDS:
-        must = f"one of {', '.join(WORDS)}"
+    """The curve of this name; `ridge` is a number, a pair, or "best" (tuned at every alpha)."""
+    if word not in CURVE_NAMES:
+        must = f"one of {', '.join(CURVE_NAMES)}"
         raise bad("predictors", "a learning curve", must, word, "bayes,softmax")
-    if word == BAYES:
+    if word == BAYES_CURVE:
         curve = learning_curve(task, alpha, branch=branch)
-        values = {name: np.full(len(alpha), np.nan) for name in FIELDS}
+        values = {name: np.full(len(alpha), np.nan) for name in CURVE_FIELDS}
         values |= {
             "excess": curve.risk.excess,
             "error": np.broadcast_to(curve.risk.error, alpha.shape),
@@ -64,15 +71,17 @@ def compared(
             "value_overlap": curve.value_overlap,
         }
         return Compared(word, alpha, values, [None] * len(alpha))
-    out = Compared(word, alpha, {name: np.full(len(alpha), np.nan) for name in FIELDS}, [])
-    predictor = FITTED[word]
+    out = Compared(
+        word, alpha, {name: np.full(len(alpha), np.nan) for name in CURVE_FIELDS}, []
+    )
+    predictor = FITTED_PREDICTORS[word]
     for i, a in enumerate(alpha):
-        _fitted(out, i, task, float(a), predictor, ridge)
+        _add_fit(out, i, task, float(a), predictor, ridge)
     return out
 
 
-def _fitted(out: Compared, i: int, task: Any, a: float, predictor: Any, ridge: Any) -> None:
-    """Put in the fit at one alpha, or the sentence that refuses it (each once)."""
+def _add_fit(out: Compared, i: int, task: Any, a: float, predictor: Any, ridge: Any) -> None:
+    """Add the fit at one alpha, or the reason for refusing it (each reason once)."""
     try:
         chosen = best_ridge(task, a, predictor)[:2] if ridge == "best" else ridge
         out.ridge.append(chosen if isinstance(chosen, tuple) else (chosen, chosen))
@@ -86,7 +95,7 @@ def _fitted(out: Compared, i: int, task: Any, a: float, predictor: Any, ridge: A
         return
     out.values["excess"][i] = curve.risk.excess
     out.values["error"][i] = curve.risk.error
-    for name in FIELDS[2:]:
+    for name in CURVE_FIELDS[2:]:
         out.values[name][i] = getattr(curve, name)
 
 
@@ -110,24 +119,26 @@ def comparison_figure(
     reachable = thresholds.reachable if thresholds else None
     possible = thresholds.possible if thresholds else None
     for c in curves:
-        label = "Bayes-optimal, reached" if c.word == BAYES else f"{c.word}, ridge fit"
-        jump = reachable if c.word == BAYES else None
-        marks.append(Line(*_broken(c, "excess", jump), label, _color(c.word)))
+        label = "Bayes-optimal, reached" if c.word == BAYES_CURVE else f"{c.word}, ridge fit"
+        jump = reachable if c.word == BAYES_CURVE else None
+        marks.append(Line(*_line_with_gap(c, "excess", jump), label, _curve_color(c.word)))
     if best is not None and not np.array_equal(
         best.values["excess"], curves[0].values["excess"]
     ):
-        shown = _broken(best, "excess", possible)
+        shown = _line_with_gap(best, "excess", possible)
         marks.append(Line(*shown, "Bayes-optimal", BAYES_COLOR, dashed=True))
     ends = curves[0].alpha[[0, -1]]
     marks.append(Line(ends, [population] * 2, "truth known", POPULATION_COLOR, dashed=True))
     panels = [
         Panel("risk", "bags per dimension", "excess risk", tuple(marks), log_x=True),
-        *(_overlap_panel(c, reachable) for c in curves if c.word == BAYES),
+        *(_overlap_panel(c, reachable) for c in curves if c.word == BAYES_CURVE),
     ]
     return Figure("what n bags buy", tuple(panels), columns=2)
 
 
-def _broken(c: Compared, name: str, jump: Estimate | None) -> tuple[np.ndarray, np.ndarray]:
+def _line_with_gap(
+    c: Compared, name: str, jump: Estimate | None
+) -> tuple[np.ndarray, np.ndarray]:
     """x and y of a line, with a gap at a jump: a slope between two points would be no curve."""
     alpha, y = c.alpha, c.values[name]
     if jump is None or not alpha[0] < jump.value < alpha[-1]:
@@ -138,8 +149,8 @@ def _broken(c: Compared, name: str, jump: Estimate | None) -> tuple[np.ndarray, 
 
 def _overlap_panel(c: Compared, jump: Estimate | None) -> Panel:
     lines = (
-        Line(*_broken(c, "key_overlap", jump), "key k.k*", 0),
-        Line(*_broken(c, "value_overlap", jump), "value v.v*", 3),
+        Line(*_line_with_gap(c, "key_overlap", jump), "key k.k*", 0),
+        Line(*_line_with_gap(c, "value_overlap", jump), "value v.v*", 3),
     )
     return Panel(
         "overlaps, Bayes-optimal",
@@ -150,8 +161,8 @@ def _overlap_panel(c: Compared, jump: Estimate | None) -> Panel:
     )
 
 
-def _color(word: str) -> int:
-    return BAYES_COLOR if word == BAYES else PREDICTORS[word].colour
+def _curve_color(word: str) -> int:
+    return BAYES_COLOR if word == BAYES_CURVE else PREDICTORS[word].colour
 
 
 def phase_panel(strengths: np.ndarray, found: Sequence[Thresholds]) -> Panel | None:

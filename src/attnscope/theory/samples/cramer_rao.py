@@ -8,17 +8,17 @@ the label too, f = sum_l p_l z_l the Bayes predictor.
 An efficient estimator of the parameters theta has E (f_hat - f)^2 = tr(I^-1 G)/n + o(1/n), I the
 Fisher information of one bag and G = E[grad f grad f^T]. Unknown are mu, g, v, e; with `intercept`
 also b (true value 0); with `background` also the mean m0 and covariance S of the background tokens
-(true values 0, I; the deciding token has covariance g S). Position probabilities are known.
+(true values 0, I; the informative token has covariance g S). Position probabilities are known.
 
-Let D_l = grad log [pi_l e^{l(x_l)} N(y; z_l, e)], what the complete-data score gains if token l
-decides. Then (Louis 1982)
+Let D_l = grad log [pi_l e^{l(x_l)} N(y; z_l, e)], what the complete-data score gains if token l is
+the informative one. Then (Louis 1982)
 
     I = I_c - E Cov_r(D),       I_c the information with the location known, in closed form,
     grad f = a + h,  a = sum_l p_l grad z_l,  h = sum_l p_l (z_l - f) grad l(x_l),
         E a a^T = E grad z_J grad z_J^T - E Cov_p(grad z).
 
 Only what the unknown location costs is sampled; it vanishes as the signal grows, and there tr(I^-1
-G)/n -> e d/n (e (d+1)/n with intercept), the error of least squares on the deciding tokens.
+G)/n -> e d/n (e (d+1)/n with intercept), the error of least squares on the informative tokens.
 
 Rotations that fix k* and v* leave I and G invariant, so both fall into blocks (m = d - 2): one for
 what they leave fixed (components along k* and v*, scalars), one repeated m times (vector components
@@ -55,11 +55,11 @@ from attnscope.tasks.planted.single_location import SingleLocation
 
 __all__ = ["cramer_rao"]
 
-BATCHES = 32  # of the jackknife: its standard error is then known to 13 %
-ENTRIES = 1 << 21  # numbers in the largest array of a chunk: 16 MB
+JACKKNIFE_BATCHES = 32  # the standard error is then known to 13 %
+ENTRIES_PER_CHUNK = 1 << 21  # of the largest array: 16 MB
 # smallest eigenvalue of a block of I, scaled to unit diagonal: below, rounding and sampling decide
 # the inverse
-SINGULAR = 1e-10
+SMALLEST_SCALED_EIGENVALUE = 1e-10
 
 
 class Tokens(NamedTuple):
@@ -117,9 +117,9 @@ def cramer_rao(
             "task", of, "one with noise > 0", "noise 0", "SingleLocation(..., noise=0.1)"
         )
     n = check.integer(n, "n", of, 1)
-    samples = check.integer(samples, "samples", of, 100 * BATCHES)
+    samples = check.integer(samples, "samples", of, 100 * JACKKNIFE_BATCHES)
     rng = np.random.default_rng([check.seed_value(seed, of), 20])
-    lost, gained = _averages(task, bool(intercept), bool(background), samples, rng)
+    lost, gained = _batch_averages(task, bool(intercept), bool(background), samples, rng)
     known, read = (
         complete_information(task, intercept, background),
         complete_gradient(task, intercept, background),
@@ -127,7 +127,7 @@ def cramer_rao(
 
     def total(use: np.ndarray) -> float:
         information = Blocks(*(c - x[use].mean(axis=0) for c, x in zip(known, lost)))
-        return _trace(
+        return _information_trace(
             task.dim,
             information,
             Blocks(*(c + x[use].mean(axis=0) for c, x in zip(read, gained))),
@@ -156,7 +156,9 @@ def complete_information(task: SingleLocation, intercept: bool, background: bool
     shared = np.array([1, 1, m]) / (2 * g)  # g and S make up the deciding token's covariance
     fixed[2, [9, 10, 12]] = fixed[[9, 10, 12], 2] = shared
     vector = np.diag([1 / g, g / e, L - 1, L, L])
-    return _kept(Blocks(fixed, vector, np.array([[float(L)]])), m, intercept, background)
+    return _unknown_blocks(
+        Blocks(fixed, vector, np.array([[float(L)]])), m, intercept, background
+    )
 
 
 def complete_gradient(task: SingleLocation, intercept: bool, background: bool) -> Blocks:
@@ -167,10 +169,12 @@ def complete_gradient(task: SingleLocation, intercept: bool, background: bool) -
     vector = np.zeros((5, 5))
     fixed[3, 3], fixed[4, 4], fixed[6, 6], vector[1, 1] = g + s * s, g, 1, g
     fixed[3, 6] = fixed[6, 3] = s
-    return _kept(Blocks(fixed, vector, np.zeros((1, 1))), task.dim - 2, intercept, background)
+    return _unknown_blocks(
+        Blocks(fixed, vector, np.zeros((1, 1))), task.dim - 2, intercept, background
+    )
 
 
-def _kept(blocks: Blocks, m: int, intercept: bool, background: bool) -> Blocks:
+def _unknown_blocks(blocks: Blocks, m: int, intercept: bool, background: bool) -> Blocks:
     """Only the rows and columns of parameters that are unknown (in dimension 2 there is nothing
     across).
     """
@@ -190,22 +194,22 @@ def _kept(blocks: Blocks, m: int, intercept: bool, background: bool) -> Blocks:
 # -- what is sampled -------------------------------------------------------------------------------
 
 
-def _averages(
+def _batch_averages(
     task: SingleLocation,
     intercept: bool,
     background: bool,
     samples: int,
     rng: np.random.Generator,
 ) -> tuple[Blocks, Blocks]:
-    """Means over each of BATCHES batches of Cov_r(D),
-    and of grad f grad f^T minus its closed part; leading axis BATCHES.
+    """Means over each of JACKKNIFE_BATCHES batches of Cov_r(D),
+    and of grad f grad f^T minus its closed part; leading axis JACKKNIFE_BATCHES.
     """
-    chunk = max(1, ENTRIES // (13 * task.length))
-    size = -(-samples // BATCHES)
+    chunk = max(1, ENTRIES_PER_CHUNK // (13 * task.length))
+    size = -(-samples // JACKKNIFE_BATCHES)
     found = []
-    for _ in range(BATCHES):
+    for _ in range(JACKKNIFE_BATCHES):
         parts = [min(chunk, size - i) for i in range(0, size, chunk)]
-        sums = [_sampled(task, draw(task, k, rng), intercept, background) for k in parts]
+        sums = [_sampled_sums(task, draw(task, k, rng), intercept, background) for k in parts]
         found.append([[sum(block) / size for block in zip(*side)] for side in zip(*sums)])
     lost, gained = (
         [np.array([batch[i][j] for batch in found]) for j in range(3)] for i in range(2)
@@ -247,7 +251,7 @@ def draw(task: SingleLocation, size: int, rng: np.random.Generator) -> Tokens:
     )
 
 
-def _sampled(
+def _sampled_sums(
     task: SingleLocation, t: Tokens, intercept: bool, background: bool
 ) -> tuple[Blocks, Blocks]:
     """Sums over bags of Cov_r(D) and of grad f grad f^T - (its closed part), block by block."""
@@ -267,19 +271,21 @@ def _sampled(
     H = vector * slope[..., None]
     mixed = np.einsum("nl,nlq,nlk->qk", across, B, H)
     lost = Blocks(
-        _covariance(t.r, noisy[0]),
+        _posterior_covariance_sum(t.r, noisy[0]),
         np.einsum("nl,nlq,nlk->qk", across * t.r * (1 - t.r), noisy[1], noisy[1]),
         np.array([[tensor**2 * np.sum(twice * t.r * (1 - t.r))]]),
     )
     gained = Blocks(
-        h.T @ h + cross + cross.T - _covariance(t.p, label[0]),
+        h.T @ h + cross + cross.T - _posterior_covariance_sum(t.p, label[0]),
         np.einsum("nl,nlq,nlk->qk", across, H, H)
         + mixed
         + mixed.T
         - np.einsum("nl,nlq,nlk->qk", across * t.p * (1 - t.p), label[1], label[1]),
         np.array([[tensor**2 * np.sum(twice * slope**2)]]),
     )
-    return _kept(lost, m, intercept, background), _kept(gained, m, intercept, background)
+    return _unknown_blocks(lost, m, intercept, background), _unknown_blocks(
+        gained, m, intercept, background
+    )
 
 
 def token_gradients(task: SingleLocation, t: Tokens) -> tuple[np.ndarray, np.ndarray, float]:
@@ -325,7 +331,7 @@ def residual_gradients(
     return fixed, vector
 
 
-def _covariance(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _posterior_covariance_sum(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Sum over bags of the covariance of x (N, L, q) under the weights (N, L)."""
     centred = x - np.einsum("nl,nlq->nq", weight, x)[:, None]
     return np.einsum("nl,nlq,nlk->qk", weight, centred, centred)
@@ -334,7 +340,7 @@ def _covariance(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
 # -- assembling ------------------------------------------------------------------------------------
 
 
-def _trace(dim: int, information: Blocks, gradient: Blocks) -> float:
+def _information_trace(dim: int, information: Blocks, gradient: Blocks) -> float:
     """tr(I^-1 G) over all copies of the blocks."""
     m = dim - 2
     counts = (1, m, m * (m + 1) // 2 - 1)
@@ -349,18 +355,18 @@ def _block_trace(I: np.ndarray, G: np.ndarray) -> float:
     """tr(I^-1 G) in units in which I has ones on its diagonal."""
     scale = np.sqrt(np.maximum(np.diag(I), 1e-300))
     units = np.outer(scale, scale)
-    if np.diag(I).min() <= 0 or np.linalg.eigvalsh(I / units)[0] < SINGULAR:
+    if np.diag(I).min() <= 0 or np.linalg.eigvalsh(I / units)[0] < SMALLEST_SCALED_EIGENVALUE:
         raise AttnscopeError(
             "the Fisher information of cramer_rao must be positive definite, got a singular one: "
-            "in this task the unknowns cannot be told "
-            "apart; try a larger signal, more samples, or background=False."
+            "in this task the unknowns cannot be distinguished; try a larger signal, more samples, or "
+            "background=False."
         )
     return float(np.trace(np.linalg.solve(I / units, G / units)))
 
 
 def _jackknife(statistic: Callable[[np.ndarray], float]) -> tuple[float, float]:
     """Bias-corrected value and standard error of a function of which batches are used."""
-    everyone = np.arange(BATCHES)
+    everyone = np.arange(JACKKNIFE_BATCHES)
     without = np.array([statistic(everyone != i) for i in everyone])
-    value = BATCHES * statistic(everyone) - (BATCHES - 1) * without.mean()
-    return float(value), float(np.sqrt((BATCHES - 1) * without.var()))
+    value = JACKKNIFE_BATCHES * statistic(everyone) - (JACKKNIFE_BATCHES - 1) * without.mean()
+    return float(value), float(np.sqrt((JACKKNIFE_BATCHES - 1) * without.var()))

@@ -1,4 +1,4 @@
-"""What a learning curve is: the risk that n = alpha d bags buy, and how it comes about.
+"""A learning curve: the risk reached from n = alpha d bags, with the overlaps behind it.
 
 notation: alpha = n/d at d -> inf with the length fixed, k* and v* the hidden key and value.
 
@@ -22,8 +22,9 @@ from attnscope.numerics.border.estimate import Estimate
 
 __all__ = ["LearningCurve"]
 
-EXCESS = "excess risk"
-FEWEST = 3  # points of a curve that is worth a picture
+LEARNING_CURVE_NAME = "learning_curve"  # the public function, in error messages
+EXCESS_LABEL = "excess risk"
+FEWEST_FIGURE_POINTS = 3  # a curve with fewer points is not drawn
 Number = Any  # a float where alpha is one number, an array (n,) where it is a list
 
 
@@ -69,8 +70,10 @@ class LearningCurve:
         order = np.argsort(np.atleast_1d(self.alpha))
         x, y = (np.atleast_1d(part)[order] for part in (self.alpha, self.risk.excess))
         line = Line(x, y, self.branch)
-        told = bool((y > 0).all())
-        panel = Panel(EXCESS, "bags per dimension, n/d", EXCESS, (line,), True, told)
+        log_y = bool((y > 0).all())
+        panel = Panel(
+            EXCESS_LABEL, "bags per dimension, n/d", EXCESS_LABEL, (line,), True, log_y
+        )
         return Figure("learning curve", (panel,))
 
     def _repr_html_(self) -> str:
@@ -92,9 +95,9 @@ class LearningCurve:
             for name, (x, form) in columns.items()
             if x is not None
         }
-        told = table(f"learning curve, {self.branch}", list(cells), zip(*cells.values()))
-        if count < FEWEST:
-            return card(told)
+        rows = table(f"learning curve, {self.branch}", list(cells), zip(*cells.values()))
+        if count < FEWEST_FIGURE_POINTS:
+            return card(rows)
         from attnscope.figures.inline_svg import pictures
 
-        return card(told, pictures(self.figure(), [EXCESS]))
+        return card(rows, pictures(self.figure(), [EXCESS_LABEL]))

@@ -1,11 +1,11 @@
-"""One door to the learning curves in samples: Bayes-optimal, fitted by ridge, fitted with the key
-known.
+"""Learning curves in samples by one function: Bayes-optimal, fitted by ridge, or fitted with the
+key known.
 
 notation: alpha = n/d, n bags in dimension d -> inf.
 
-Without a predictor: the least risk from n bags (bayes_curve.py). With one: what minimising the
-squared error over n bags with a ridge penalty reaches (ridge_erm.py), or the same over the value
-alone (ridge_fixed_key.py).
+Without a predictor: the smallest risk from n bags (bayes_curve.py). With one: the risk reached by
+minimising the squared error over n bags with a ridge penalty (ridge_erm.py), or by fitting the
+value alone (ridge_fixed_key.py).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.theory.samples.bayes_curve import BRANCHES, bayes_curve
-from attnscope.theory.samples.curve import LearningCurve
+from attnscope.theory.samples.curve import LEARNING_CURVE_NAME, LearningCurve
 from attnscope.theory.samples.ridge_erm import erm_curve
 from attnscope.theory.samples.ridge_fixed_key import fixed_key_curve
 
 __all__ = ["alphas", "learning_curve"]
 
-NAME = "learning_curve"
-# overlaps of 1e-9 and 1 - 1e-9 are still apart from 0 and 1 in float64
-SMALLEST = 1e-6
-LARGEST = 1e6
+
+# the overlaps, 1e-9 and 1 - 1e-9 there, still differ from 0 and 1 in float64
+SMALLEST_ALPHA = 1e-6
+LARGEST_ALPHA = 1e6
 
 
 def alphas(alpha: Any, of: str) -> np.ndarray:
@@ -36,7 +36,7 @@ def alphas(alpha: Any, of: str) -> np.ndarray:
     values = check.array(alpha, "alpha", of, (None,)) if many else [alpha]
     hint = "alpha=[0.5, 1.0, 2.0]" if many else "alpha=2.0"
     return np.array(
-        [check.real(a, "alpha", of, SMALLEST, LARGEST, hint=hint) for a in values]
+        [check.real(a, "alpha", of, SMALLEST_ALPHA, LARGEST_ALPHA, hint=hint) for a in values]
     )
 
 
@@ -80,27 +80,31 @@ def learning_curve(
     >>> round(known.risk.excess, 4), round(fitted.risk.excess, 2), round(fitted.stability, 1)
     (0.3254, 0.61, 0.4)
     """
-    values = alphas(alpha, NAME)
+    values = alphas(alpha, LEARNING_CURVE_NAME)
     if branch not in BRANCHES:
-        raise bad("branch", NAME, f"one of {', '.join(BRANCHES)}", branch)
+        raise bad("branch", LEARNING_CURVE_NAME, f"one of {', '.join(BRANCHES)}", branch)
     if predictor is None:
         if ridge is not None or key is not None:
             what = "ridge" if ridge is not None else "key"
             raise bad(
-                what, NAME, "None without a predictor", "a value", "predictor=Softmax(1.0)"
+                what,
+                LEARNING_CURVE_NAME,
+                "None without a predictor",
+                "a value",
+                "predictor=Softmax(1.0)",
             )
         curve = bayes_curve(task, values, branch)
     elif key is None:
         curve = erm_curve(task, values, predictor, ridge, unstable)
     else:
         curve = fixed_key_curve(task, values, predictor, ridge, key)
-    return curve if np.ndim(alpha) else _single(curve)
+    return curve if np.ndim(alpha) else _curve_of_one_alpha(curve)
 
 
-def _single(curve: LearningCurve) -> LearningCurve:
+def _curve_of_one_alpha(curve: LearningCurve) -> LearningCurve:
     """The curve of one alpha, with numbers instead of arrays of one."""
     risk = curve.risk
-    numbers = {name: _number(value) for name, value in vars(curve).items()}
+    numbers = {name: _as_number(value) for name, value in vars(curve).items()}
     numbers["risk"] = Estimate(
         risk.value.item(),
         risk.error.item(),
@@ -111,7 +115,7 @@ def _single(curve: LearningCurve) -> LearningCurve:
     return LearningCurve(**numbers)
 
 
-def _number(value: Any) -> Any:
+def _as_number(value: Any) -> Any:
     if isinstance(value, tuple):
-        return tuple(_number(part) for part in value)
+        return tuple(_as_number(part) for part in value)
     return value.item() if isinstance(value, np.ndarray) else value

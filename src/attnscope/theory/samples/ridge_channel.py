@@ -1,8 +1,8 @@
-"""One bag of ridge ERM, averaged: what the saddle point of ridge_solver.py needs of a predictor.
+"""Averages over one bag of ridge ERM, from which ridge_solver.py finds the saddle point.
 
 notation: m_k = k.k*, q_k = |k|^2, m_v = v.v*, q_v = |v|^2, V_k, V_v the variances of the fit, nu
-the strength, D = noise^2, sig_l the weight of token l, token 1 decides. Temperature and offset are
-absorbed: sig = softmax(u) or sig = 1 + u.
+the strength, D = noise^2, sig_l the weight of token l, token 1 the informative one. Temperature and
+offset are absorbed: sig = softmax(u) or sig = 1 + u.
 
 A bag's fields, before it is fitted itself, and its label are
 
@@ -42,7 +42,7 @@ from attnscope.numerics.compiled.softmax_prox import softmax_averages, softmax_r
 from attnscope.predictors.attention import Softmax
 from attnscope.theory.risks.normalised_risk import weight_moments
 from attnscope.theory.samples.ridge_nodes import (
-    SETS,
+    NODE_SET_COUNT,
     grid_nodes,
     linear_nodes,
     sobol_nodes,
@@ -51,19 +51,20 @@ from attnscope.theory.samples.ridge_nodes import (
 
 __all__ = ["Channel", "LinearChannel", "Order", "SoftmaxChannel"]
 
-SEED = 16  # of the nodes: results are functions of the arguments alone
-GRID_LENGTH = 2  # tokens up to which the fields of a bag (3 numbers) are summed on grids
+CHANNEL_NODE_SEED = 16  # fixed, so that results are functions of the arguments alone
+# tokens; the fields of longer bags have too many dimensions for grids
+LARGEST_GRID_LENGTH = 2
 # Nodes of each of the SETS sets, as a power of 2. The error of the risk, in standard errors of the
 # simulations that check it (d = 600), is then at most a fifth.
 SOFTMAX_BITS = 13
 LINEAR_BITS = 13
-COARSE_BITS = 11  # of the one set on which Newton runs first
+COARSE_BITS = 11  # of the single set on which Newton's method runs first
 # A bag next to a jump of its minimum responds without bound, and with two tokens linear attention
 # has such bags where 1 + o and z cancel: the average diverges there, like a logarithm. None counts
 # for more than a response of size 10, squared; cut at 30 the stability of the printed table moves
 # by 3 % where it is below 0.9.
-MOST = 100.0
-RESPONSE_SETS = 4  # sets from which the stability is taken
+LARGEST_SQUARED_RESPONSE = 100.0
+RESPONSE_SET_COUNT = 4  # sets used for the stability
 
 
 class Order(NamedTuple):
@@ -104,21 +105,21 @@ class SoftmaxChannel:
         self.root_strength = math.sqrt(strength)
         self.variance = variance
         self.length = length
-        self.sets = 1 if coarse else SETS
+        self.sets = 1 if coarse else NODE_SET_COUNT
         self.basis = token_basis(length)
         dimension = 2 * length - 1
-        if length <= GRID_LENGTH:
-            nodes = grid_nodes(dimension, self.sets, SEED)
+        if length <= LARGEST_GRID_LENGTH:
+            nodes = grid_nodes(dimension, self.sets, CHANNEL_NODE_SEED)
         else:
             bits = COARSE_BITS if coarse else SOFTMAX_BITS
-            nodes = sobol_nodes(dimension, bits, self.sets, SEED)
+            nodes = sobol_nodes(dimension, bits, self.sets, CHANNEL_NODE_SEED)
         self.weight = nodes.weight
         self.group = nodes.group
         across = np.ascontiguousarray(nodes.points[:, : length - 1])
         along = np.ascontiguousarray(nodes.points[:, length - 1 : -1])
         self.nodes = across, along, np.ascontiguousarray(nodes.points[:, -1])
 
-    def _law(self, x: Order) -> tuple[float, ...]:
+    def _bag_law(self, x: Order) -> tuple[float, ...]:
         so = math.sqrt(x.key_square)
         sz = math.sqrt(x.value_square)
         own = 1 - x.value_cosine**2 + self.variance
@@ -127,7 +128,7 @@ class SoftmaxChannel:
         return lift, so, sz, x.value_cosine, st, x.key_variance, x.value_variance
 
     def averages(self, x: Order) -> np.ndarray:
-        law = self._law(x)
+        law = self._bag_law(x)
         raw = np.empty((self.sets, 9))
         softmax_averages(self.nodes, self.weight, self.group, self.basis, law, raw)
         _, _, sz, slope, st, _, _ = law
@@ -141,11 +142,13 @@ class SoftmaxChannel:
         return out
 
     def response(self, x: Order) -> np.ndarray:
-        count = min(self.sets, RESPONSE_SETS)
+        count = min(self.sets, RESPONSE_SET_COUNT)
         some = self.group < count
         nodes = tuple(part[some] for part in self.nodes)
         weight = self.weight[some] / count
-        return softmax_response(nodes, weight, self.basis, self._law(x), MOST)
+        return softmax_response(
+            nodes, weight, self.basis, self._bag_law(x), LARGEST_SQUARED_RESPONSE
+        )
 
     def risk(self, x: Order) -> float:
         root = math.sqrt(x.key_square)
@@ -163,11 +166,11 @@ class LinearChannel:
         self.root_strength = math.sqrt(strength)
         self.variance = variance
         self.length = length
-        self.sets = 1 if coarse else SETS
+        self.sets = 1 if coarse else NODE_SET_COUNT
         bits = COARSE_BITS + 1 if coarse else LINEAR_BITS
-        self.points, self.squares = linear_nodes(length, bits, self.sets, SEED)
+        self.points, self.squares = linear_nodes(length, bits, self.sets, CHANNEL_NODE_SEED)
 
-    def _law(self, x: Order) -> tuple[float, ...]:
+    def _bag_law(self, x: Order) -> tuple[float, ...]:
         so = math.sqrt(x.key_square)
         sy = math.sqrt(1 - x.value_cosine**2 + self.variance)
         lift = self.root_strength * x.key_cosine * so
@@ -176,14 +179,16 @@ class LinearChannel:
         return lift, so, sz, x.value_cosine, sy, *variances, self.length - 1.0
 
     def averages(self, x: Order) -> np.ndarray:
-        law = self._law(x)
+        law = self._bag_law(x)
         raw = np.empty((self.sets, 7))
         linear_averages(self.points, self.squares, self.sets, law, raw)
         raw[:, 4] /= law[4]
         return np.concatenate([raw, np.zeros((self.sets, 1))], axis=1)  # it never jumps
 
     def response(self, x: Order) -> np.ndarray:
-        return linear_response(self.points, self.squares, self._law(x), MOST)
+        return linear_response(
+            self.points, self.squares, self._bag_law(x), LARGEST_SQUARED_RESPONSE
+        )
 
     def risk(self, x: Order) -> float:
         q = x.key_square

@@ -2,15 +2,15 @@
 
 The equations are those of the replica-symmetric ansatz (ridge_solver.py, ridge_channel.py): an
 exact description of the minimum as d -> inf if the minimum is, in effect, one. The fit is not
-convex. Two numbers computed from the solution itself say when not to trust it:
+convex. Two numbers computed from the solution itself show where it cannot be trusted:
 
     stability    spectral radius of the replicon matrix; the ansatz contradicts itself from 1 on
     two_minima   share of bags whose own part of the problem has two minima
 
-At stability below 0.9 and two_minima below 1 % every simulation agreed; elsewhere some did not
-(by 15 to 40 % where the data can nearly be interpolated). There the number is refused, unless it
-is asked for. The overlaps k.v* and v.k* are zero in the ansatz: minima with swapped roles, in
-which the key reads v*, are outside.
+At stability below 0.9 and two_minima below 1 % every simulation agreed; elsewhere some did not (by
+15 to 40 % where the data can nearly be interpolated). There the number is refused, unless
+unstable="return" requests it. The overlaps k.v* and v.k* are zero in the ansatz: role-swapped
+minima, in which the key reads v*, are outside.
 
 The error of the risk is that of the nodes (a standard error, ridge_solver.py), not of the ansatz.
 """
@@ -21,7 +21,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border.estimate import estimate
-from attnscope.theory.samples.curve import LearningCurve
+from attnscope.theory.samples.curve import LEARNING_CURVE_NAME, LearningCurve
 from attnscope.theory.samples.ridge_setting import (
     Absorbed,
     Kind,
@@ -37,17 +37,17 @@ from attnscope.theory.samples.ridge_solver import (
     saddle_point,
 )
 
-__all__ = ["LARGEST_RADIUS", "LARGEST_SHARE", "erm_curve", "fits_of", "trusted"]
+__all__ = ["LARGEST_STABILITY", "LARGEST_TWO_MINIMA_SHARE", "erm_curve", "fits_of", "trusted"]
 
-NAME = "learning_curve"
-# From here on simulations may disagree; see the module docstring.
-LARGEST_RADIUS = 0.9
-LARGEST_SHARE = 0.01
-CLEARLY = 2.0  # times the limits
-# alpha that the equations were tried with
-SMALLEST = 0.02
-LARGEST = 100.0
-METHOD = "replica symmetry, standard error of the nodes"
+
+# beyond these limits simulations may disagree (module docstring)
+LARGEST_STABILITY = 0.9
+LARGEST_TWO_MINIMA_SHARE = 0.01
+CLEARLY_UNSTABLE_FACTOR = 2.0  # times the limits: the coarse solution is enough to refuse
+# range of alpha in which the equations were tested
+SMALLEST_FITTED_ALPHA = 0.02
+LARGEST_FITTED_ALPHA = 100.0
+REPLICA_METHOD = "replica symmetry, standard error of the nodes"
 
 
 def erm_curve(
@@ -67,35 +67,35 @@ def erm_curve(
     >>> curve.risk.excess.round(4), curve.stability.round(2)
     (array([0.4211]), array([0.25]))
     """
-    kind = kind_of(predictor, NAME)
-    units = kind.units(predictor, NAME)
-    spike = spike_of(task, NAME)
-    l_k, l_v = ridges(ridge, NAME)
+    kind = kind_of(predictor, LEARNING_CURVE_NAME)
+    units = kind.units(predictor, LEARNING_CURVE_NAME)
+    spike = spike_of(task, LEARNING_CURVE_NAME)
+    l_k, l_v = ridges(ridge, LEARNING_CURVE_NAME)
     if unstable not in ("refuse", "return"):
-        raise bad("unstable", NAME, "'refuse' or 'return'", unstable)
-    check_reach(kind, spike, alpha, NAME)
+        raise bad("unstable", LEARNING_CURVE_NAME, "'refuse' or 'return'", unstable)
+    check_reach(kind, spike, alpha, LEARNING_CURVE_NAME)
     penalty = l_k / units.key_scale**2, l_v / units.value_scale**2
     fits = fits_of(kind, spike, alpha, penalty, unstable == "refuse")
-    return _curve(spike, alpha, units, fits)
+    return _fitted_curve(spike, alpha, units, fits)
 
 
 def check_reach(kind: Kind, spike: Spike, alpha: np.ndarray, of: str) -> None:
-    """One sentence where bags are too long or alpha is beyond what was tried."""
+    """Raise where bags are too long or alpha is outside the tested range."""
     if spike.length > kind.longest:
         must = f"at most {kind.longest} where this predictor is fitted"
         raise bad("length", of, must, spike.length, 'key="oracle", or the Bayes curve')
     for a in alpha:
-        if not SMALLEST <= a <= LARGEST:
-            must = f"from {SMALLEST:g} to {LARGEST:g} where key and value are fitted"
+        if not SMALLEST_FITTED_ALPHA <= a <= LARGEST_FITTED_ALPHA:
+            must = f"from {SMALLEST_FITTED_ALPHA:g} to {LARGEST_FITTED_ALPHA:g} where key and value are fitted"
             raise bad("alpha", of, must, float(a), "alpha=2.0")
 
 
 def trusted(fit: Saddle, margin: float = 1.0) -> bool:
-    """Whether replica symmetry holds there, as far as its own two numbers tell; margin: of the
-    limits, other than 1 where the numbers are rough.
+    """Whether replica symmetry holds there, judged by its own two numbers; `margin` multiplies the
+    limits, and differs from 1 where the numbers are rough.
     """
-    within = fit.stability < margin * LARGEST_RADIUS
-    return within and fit.two_minima < margin * LARGEST_SHARE
+    within = fit.stability < margin * LARGEST_STABILITY
+    return within and fit.two_minima < margin * LARGEST_TWO_MINIMA_SHARE
 
 
 def fits_of(
@@ -114,17 +114,17 @@ def fits_of(
         first = coarse_saddle(setting, coarse)
         if first is None:
             raise AttnscopeError(
-                f"the equations of {NAME} must have a solution that Newton's method finds, got "
+                f"the equations of {LEARNING_CURVE_NAME} must have a solution that Newton's method finds, got "
                 f"none at alpha {a:g}; try a larger ridge."
             )
         start, fit = first
-        # far beyond the limits the few nodes of the first solution are enough to say no
-        if not refuse or trusted(fit, CLEARLY):
+        # far beyond the limits the few nodes of the first solution are enough to refuse
+        if not refuse or trusted(fit, CLEARLY_UNSTABLE_FACTOR):
             fit = saddle_point(setting, coarse, fine, start)
         if refuse and not trusted(fit):
             raise AttnscopeError(
-                f"stability of {NAME} must be below {LARGEST_RADIUS:g} and two_minima below "
-                f"{100 * LARGEST_SHARE:g} % for replica symmetry to hold, got "
+                f"stability of {LEARNING_CURVE_NAME} must be below {LARGEST_STABILITY:g} and two_minima below "
+                f"{100 * LARGEST_TWO_MINIMA_SHARE:g} % for replica symmetry to hold, got "
                 f"{fit.stability:.2f} and {100 * fit.two_minima:.1f} % at alpha {a:g}; try a "
                 'larger ridge, or unstable="return" for a number that may be wrong.'
             )
@@ -132,14 +132,14 @@ def fits_of(
     return fits
 
 
-def _curve(
+def _fitted_curve(
     spike: Spike, alpha: np.ndarray, units: Absorbed, fits: list[Saddle]
 ) -> LearningCurve:
     """The fits in the predictor's own units."""
     several = lambda name: np.array([getattr(fit, name) for fit in fits])
     order = np.array([fit.order for fit in fits])  # columns of Order
     excess = several("risk")
-    risk = estimate(excess, several("risk_error"), METHOD, spike.variance**0.5)
+    risk = estimate(excess, several("risk_error"), REPLICA_METHOD, spike.variance**0.5)
     roots = np.sqrt(order[:, [1, 4]])
     scales = np.array(units)
     overlaps = order[:, [0, 3]] * roots / scales

@@ -1,6 +1,6 @@
 """The learning curve of attention whose key is fixed and whose value is fitted by ridge: convex.
 
-notation: s1 = sig_1 the weight of the deciding token, s2 = |sig|^2, over bags whose scores are
+notation: s1 = sig_1 the weight of the informative token, s2 = |sig|^2, over bags whose scores are
 N(sqrt(nu) m_k [l = 1], q_k), m_k = k.k*, q_k = |k|^2; D = noise^2, l the ridge, alpha = n/d.
 
 The fit is ridge regression on the features sum_l sig_l X_l, whose rows have random lengths. One
@@ -16,7 +16,7 @@ has one solution (its two sides cross once), and the rest follows:
 
 m = v.v*, q = |v|^2, rho the residual of the fit. Known theory of ridge regression with random row
 scales; the finitely many directions in which the features are not centred are left out (they
-correlate with nothing in the label). No replicas: nothing to distrust.
+correlate with nothing in the label). No replica argument is needed.
 
 Averages: for softmax of few tokens trapezoid sums over the L - 1 normal numbers that the weights
 depend on, twice, shifted by half a step: their mean is the value, their difference its error. For
@@ -36,21 +36,26 @@ from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import estimate
 from attnscope.numerics.border.sampled_estimate import widened
-from attnscope.theory.samples.curve import LearningCurve
-from attnscope.theory.samples.ridge_nodes import SETS, linear_nodes, sobol_nodes, token_basis
+from attnscope.theory.samples.curve import LEARNING_CURVE_NAME, LearningCurve
+from attnscope.theory.samples.ridge_nodes import (
+    NODE_SET_COUNT,
+    linear_nodes,
+    sobol_nodes,
+    token_basis,
+)
 from attnscope.theory.samples.ridge_setting import Kind, Spike, kind_of, ridges, spike_of
 
 __all__ = ["fixed_key_curve", "fixed_key_fit"]
 
-NAME = "learning_curve"
-REACH = 7.0  # standard deviations: 3e-12 of the mass is beyond
+
+FIXED_KEY_REACH_SIGMAS = 7.0  # 3e-12 of the normal mass is beyond
 # Nats of the grids' error. 1/(1 + V s2) has its nearest pole at a difference of scores of i pi/2
 # or farther, and differences have sd sqrt(2 q_k): 2 pi (pi/2)/(sqrt(2 q_k) step) nats.
-NATS = 21.0
-NODES = 1 << 21  # of one grid: beyond, the Sobol sets
-BITS = 13
-SEED = 17
-ROUNDING = 1e-12  # of averages of bounded numbers, and of the root V
+GRID_ERROR_NATS = 21.0
+LARGEST_GRID_NODES = 1 << 21  # of one grid; where more are needed, Sobol sets are used
+SOBOL_SET_BITS = 13  # 2^13 points in each set
+FIXED_KEY_SEED = 17
+AVERAGE_ROUNDING = 1e-12  # relative: averages of bounded numbers, and the root V
 
 
 class Weights(NamedTuple):
@@ -85,27 +90,27 @@ def fixed_key_curve(
     >>> fixed_key_curve(task, np.array([2.0]), Softmax(1.0), 0.1, "oracle").risk.excess.round(4)
     array([0.3254])
     """
-    kind = kind_of(predictor, NAME)
-    units = kind.units(predictor, NAME)
-    spike = spike_of(task, NAME, noisy=False)
-    _, l_v = ridges(ridge, NAME, both=False)
-    overlap, square = _key(key, kind, spike, units.key_scale)
+    kind = kind_of(predictor, LEARNING_CURVE_NAME)
+    units = kind.units(predictor, LEARNING_CURVE_NAME)
+    spike = spike_of(task, LEARNING_CURVE_NAME, noisy=False)
+    _, l_v = ridges(ridge, LEARNING_CURVE_NAME, both=False)
+    overlap, square = _key_overlaps(key, kind, spike, units.key_scale)
     penalty = l_v / units.value_scale**2
-    rules = _rules(kind, spike, overlap, square)
+    rules = _weight_rules(kind, spike, overlap, square)
     fits = [_with_error(rules, float(a), penalty, spike.variance) for a in alpha]
-    told = np.array([fit for fit, _ in fits])
+    fitted = np.array([fit for fit, _ in fits])
     error = np.array([e for _, e in fits])
     method = "one equation, " + ("trapezoid sums" if len(rules) == 2 else "16 Sobol sets")
     each = np.ones(len(alpha))
     return LearningCurve(
         alpha=alpha,
-        risk=estimate(told[:, 0], error[:, 0], method, spike.variance**0.5),
+        risk=estimate(fitted[:, 0], error[:, 0], method, spike.variance**0.5),
         key_overlap=overlap / units.key_scale * each,
-        value_overlap=told[:, 1] / units.value_scale,
+        value_overlap=fitted[:, 1] / units.value_scale,
         branch="ridge",
         overlap_error=error[:, 1] / abs(units.value_scale),
-        norms=(square / units.key_scale**2 * each, told[:, 2] / units.value_scale**2),
-        training_error=told[:, 3],
+        norms=(square / units.key_scale**2 * each, fitted[:, 2] / units.value_scale**2),
+        training_error=fitted[:, 3],
     )
 
 
@@ -138,12 +143,12 @@ def _with_error(
     joined = Weights(*(np.concatenate(part) for part in zip(*rules)))
     fit = fixed_key_fit(joined._replace(p=joined.p / len(rules)), alpha, ridge, variance)
     if len(rules) == 2:
-        return fit, np.abs(each[1] - each[0]) + ROUNDING * (1 + np.abs(each[0]))
+        return fit, np.abs(each[1] - each[0]) + AVERAGE_ROUNDING * (1 + np.abs(each[0]))
     sampled = each.std(axis=0, ddof=1) / math.sqrt(len(rules))
     return fit, np.array([widened(float(e), len(rules)) for e in sampled])
 
 
-def _key(key: object, kind: Kind, spike: Spike, scale: float) -> tuple[float, float]:
+def _key_overlaps(key: object, kind: Kind, spike: Spike, scale: float) -> tuple[float, float]:
     """(m_k, q_k) in units without temperature."""
     if isinstance(key, str) and key == "oracle":
         length = kind.oracle(spike.strength, spike.length)
@@ -152,31 +157,33 @@ def _key(key: object, kind: Kind, spike: Spike, scale: float) -> tuple[float, fl
         return 0.0, 0.0
     must = "'oracle', 'mean' or a pair (k.k*, |k|^2)"
     if not isinstance(key, (tuple, list)) or len(key) != 2:
-        raise bad("key", NAME, must, key, 'key="oracle"')
-    overlap = check.real(key[0], "key", NAME, -1e3, 1e3, hint="key=(1.0, 2.0)")
-    square = check.real(key[1], "key", NAME, 0, 1e6, hint="key=(1.0, 2.0)")
+        raise bad("key", LEARNING_CURVE_NAME, must, key, 'key="oracle"')
+    overlap = check.real(key[0], "key", LEARNING_CURVE_NAME, -1e3, 1e3, hint="key=(1.0, 2.0)")
+    square = check.real(key[1], "key", LEARNING_CURVE_NAME, 0, 1e6, hint="key=(1.0, 2.0)")
     if overlap**2 > square * (1 + 1e-9):
-        raise bad("key", NAME, "a pair with (k.k*)^2 <= |k|^2", key, "key=(1.0, 2.0)")
+        raise bad(
+            "key", LEARNING_CURVE_NAME, "a pair with (k.k*)^2 <= |k|^2", key, "key=(1.0, 2.0)"
+        )
     return scale * overlap, scale**2 * square
 
 
-def _rules(kind: Kind, spike: Spike, overlap: float, square: float) -> list[Weights]:
+def _weight_rules(kind: Kind, spike: Spike, overlap: float, square: float) -> list[Weights]:
     """Two grids, or SETS Sobol sets."""
     lift = math.sqrt(spike.strength) * overlap
     if not kind.normalised:
         return _linear_sets(spike.length, lift, square)
     L = spike.length
-    step = min(0.5, math.pi**2 / (math.sqrt(2 * square) * NATS)) if square else 0.5
-    count = 2 * math.ceil(REACH / step)
+    step = min(0.5, math.pi**2 / (math.sqrt(2 * square) * GRID_ERROR_NATS)) if square else 0.5
+    count = 2 * math.ceil(FIXED_KEY_REACH_SIGMAS / step)
     basis = token_basis(L)
-    if count ** (L - 1) <= NODES:
+    if count ** (L - 1) <= LARGEST_GRID_NODES:
         axis = step * np.arange(-count // 2, count // 2)
         return [_softmax_grid(axis + shift, basis, lift, square) for shift in (0.0, step / 2)]
-    nodes = sobol_nodes(L - 1, BITS, SETS, SEED)
-    each = np.full(1 << BITS, 0.5**BITS)
+    nodes = sobol_nodes(L - 1, SOBOL_SET_BITS, NODE_SET_COUNT, FIXED_KEY_SEED)
+    each = np.full(1 << SOBOL_SET_BITS, 0.5**SOBOL_SET_BITS)
     return [
         _softmax_weights(nodes.points[nodes.group == i], each, basis, lift, square)
-        for i in range(SETS)
+        for i in range(NODE_SET_COUNT)
     ]
 
 
@@ -201,9 +208,12 @@ def _softmax_weights(
 
 def _linear_sets(L: int, lift: float, square: float) -> list[Weights]:
     """Weights 1 + u: s1, and the squared length of the other L - 1, along their mean and across."""
-    points, squares = linear_nodes(L, BITS, SETS, SEED)
+    points, squares = linear_nodes(L, SOBOL_SET_BITS, NODE_SET_COUNT, FIXED_KEY_SEED)
     root = math.sqrt(square)
     s1 = 1 + lift + root * points[:, 0]
     s2 = s1**2 + (math.sqrt(L - 1) + root * points[:, 3]) ** 2 + square * squares[:, 0]
-    each = np.full(1 << BITS, 0.5**BITS)
-    return [Weights(s1[i::SETS], s2[i::SETS], each) for i in range(SETS)]
+    each = np.full(1 << SOBOL_SET_BITS, 0.5**SOBOL_SET_BITS)
+    return [
+        Weights(s1[i::NODE_SET_COUNT], s2[i::NODE_SET_COUNT], each)
+        for i in range(NODE_SET_COUNT)
+    ]

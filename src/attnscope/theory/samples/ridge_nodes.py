@@ -1,11 +1,11 @@
 """Nodes for the averages of ridge ERM: several independent sets, so that their spread is the error.
 
-Every set alone is unbiased; averages over all of them are what is solved, and the spread between
-them says how far that may be off (ridge_solver.py). Two kinds:
+Every set alone is unbiased; the equations use averages over all of them, and the spread between
+sets estimates the error (ridge_solver.py). Two kinds:
 
-    few dimensions   trapezoid rules for the normal law on a grid of step STEP, shifted by a random
-                     amount in every direction: exact to exp(-2 pi^2/STEP^2) for smooth integrands,
-                     and unbiased for those that jump
+    few dimensions   trapezoid rules for the normal law on a grid of step SHIFTED_GRID_STEP, shifted by a random
+                     amount in every direction: exact to exp(-2 pi^2/SHIFTED_GRID_STEP^2) for smooth
+                     integrands, and unbiased for those that jump
     more             scrambled Sobol points through the normal quantile
 
 The nodes are functions of their seed and size: the same call gives the same numbers.
@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import chdtri, ndtri
 
 __all__ = [
-    "SETS",
+    "NODE_SET_COUNT",
     "BagNodes",
     "Nodes",
     "grid_nodes",
@@ -30,12 +30,12 @@ __all__ = [
     "token_basis",
 ]
 
-SETS = 16  # independent sets: an error from 16 is known to 18 %, and widened for that
-STEP = 0.8  # of the shifted grids: exp(-2 pi^2/STEP^2) = 4e-14
-REACH = 6.5  # standard deviations of one coordinate: 1e-10 of the mass is beyond
-LEAST = (
-    1e-11  # density, relative to its top, below which a node is left out: 1e-9 of the mass
-)
+# an error from 16 independent sets is known to 18 %, and widened for that
+NODE_SET_COUNT = 16
+SHIFTED_GRID_STEP = 0.8  # exp(-2 pi^2/SHIFTED_GRID_STEP^2) = 4e-14
+COORDINATE_REACH_SIGMAS = 6.5  # 1e-10 of the normal mass is beyond
+# of the largest density: nodes below it, 1e-9 of the mass, are left out
+SMALLEST_RELATIVE_DENSITY = 1e-11
 
 
 class Nodes(NamedTuple):
@@ -49,7 +49,7 @@ class Nodes(NamedTuple):
 
 
 class BagNodes(NamedTuple):
-    """Standard normal points (N, 5) and chi-squared numbers (N, 2), set i mod SETS each."""
+    """Standard normal points (N, 5) and chi-squared numbers (N, 2), set i mod NODE_SET_COUNT each."""
 
     points: np.ndarray
     squares: np.ndarray
@@ -59,14 +59,17 @@ class BagNodes(NamedTuple):
 def grid_nodes(dimension: int, sets: int, seed: int) -> Nodes:
     """`sets` shifted grids in a few dimensions."""
     rng = np.random.default_rng([seed, dimension, 16])
-    steps = np.arange(-math.ceil(REACH / STEP) - 1, math.ceil(REACH / STEP) + 1)
+    steps = np.arange(
+        -math.ceil(COORDINATE_REACH_SIGMAS / SHIFTED_GRID_STEP) - 1,
+        math.ceil(COORDINATE_REACH_SIGMAS / SHIFTED_GRID_STEP) + 1,
+    )
     points = []
     weight = []
     for _ in range(sets):
-        axes = [STEP * (steps + rng.random()) for _ in range(dimension)]
+        axes = [SHIFTED_GRID_STEP * (steps + rng.random()) for _ in range(dimension)]
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, dimension)
         density = np.exp(-0.5 * np.sum(grid**2, axis=1))
-        kept = density > LEAST
+        kept = density > SMALLEST_RELATIVE_DENSITY
         points.append(grid[kept])
         weight.append(density[kept] / density.sum())
     sizes = [len(w) for w in weight]
@@ -77,7 +80,7 @@ def grid_nodes(dimension: int, sets: int, seed: int) -> Nodes:
 @lru_cache(maxsize=8)
 def sobol_nodes(dimension: int, bits: int, sets: int, seed: int) -> Nodes:
     """`sets` scrambled nets of 2^bits points each."""
-    points = ndtri(_nets(dimension, bits, sets, seed))
+    points = ndtri(_sobol_points(dimension, bits, sets, seed))
     count = sets << bits
     return Nodes(points, np.full(count, sets / count), np.arange(count) % sets)
 
@@ -87,7 +90,7 @@ def linear_nodes(length: int, bits: int, sets: int, seed: int) -> BagNodes:
     """Five normal numbers a bag, and for more than two tokens two chi-squared ones of
     length - 2 degrees of freedom.
     """
-    uniform = _nets(5 if length == 2 else 7, bits, sets, seed)
+    uniform = _sobol_points(5 if length == 2 else 7, bits, sets, seed)
     squares = np.zeros((len(uniform), 2))
     if length > 2:
         squares = chdtri(length - 2, uniform[:, 5:])
@@ -96,7 +99,7 @@ def linear_nodes(length: int, bits: int, sets: int, seed: int) -> BagNodes:
     )
 
 
-def _nets(dimension: int, bits: int, sets: int, seed: int) -> np.ndarray:
+def _sobol_points(dimension: int, bits: int, sets: int, seed: int) -> np.ndarray:
     """(sets 2^bits, dimension) in (0, 1), set i mod sets each."""
     from scipy.stats import qmc  # imported late: half a second
 

@@ -1,8 +1,7 @@
-"""What a ridge fit is asked of: the task, the kind of attention, the penalty, checked at the
-border.
+"""The arguments of a ridge fit, checked: the task, the kind of attention and the penalty.
 
-notation: tau = temperature, b = offset, k~, v~ the key and value of the predictor as the user has
-it, l~_k, l~_v its ridges; k, v, l_k, l_v those of the equations, which know no temperature.
+notation: tau = inverse temperature, b = offset, k~, v~ the key and value of the user's predictor,
+l~_k, l~_v its ridges; k, v, l_k, l_v those of the equations, which contain no temperature.
 
 The fit minimises over k~, v~
 
@@ -35,10 +34,12 @@ from attnscope.theory.samples.ridge_channel import Channel, LinearChannel, Softm
 
 __all__ = ["Absorbed", "Kind", "Spike", "absorbed", "kind_of", "ridges", "spike_of"]
 
-STRONGEST = 100.0  # R_B = 1e-12: beyond, the location is known and the equations are stiff
-LEAST_NOISE = 1e-3  # variance of the label noise that the equations were tried with
-RIDGES = (1e-3, 1e3)  # where Newton was tried: beyond are interpolation and zero
-EXAMPLE = "SingleLocation.spiked(dim=1000, length=3, strength=5.0, noise=0.3)"
+# R_B = 1e-12: the location is known and the equations are stiff
+LARGEST_FITTED_STRENGTH = 100.0
+SMALLEST_NOISE_VARIANCE = 1e-3  # of the labels: the equations were tested from here on
+# in which Newton's method was tested: beyond, the fit interpolates or is 0
+RIDGE_RANGE = (1e-3, 1e3)
+EXAMPLE_SPIKED_TASK = "SingleLocation.spiked(dim=1000, length=3, strength=5.0, noise=0.3)"
 
 
 class Spike(NamedTuple):
@@ -98,7 +99,7 @@ def _linear_key(strength: float, length: int) -> float:
 
 
 # longest: softmax has 2L - 1 dimensions and L + 1 starts a bag; linear attention 7 dimensions
-KINDS = {
+FITTED_KINDS = {
     Softmax: Kind(SoftmaxChannel, _softmax_units, 10, _posterior_key, True),
     LinearAttention: Kind(LinearChannel, _linear_units, 1000, _linear_key, False),
 }
@@ -106,7 +107,7 @@ KINDS = {
 
 def kind_of(predictor: object, of: str) -> Kind:
     """The kind of this predictor, or one sentence."""
-    kind = KINDS.get(type(predictor))
+    kind = FITTED_KINDS.get(type(predictor))
     if kind is None:
         got = predictor.__name__ if isinstance(predictor, type) else predictor
         hint = "Softmax(1.0) or LinearAttention(1.0, offset=1.0)"
@@ -124,23 +125,23 @@ def spike_of(task: object, of: str, noisy: bool = True) -> Spike:
 
     noisy: label noise is needed (the fit of the key and the value together).
     """
-    known = checked_law(task, SingleLocation, of, EXAMPLE)
+    known = checked_law(task, SingleLocation, of, EXAMPLE_SPIKED_TASK)
     perpendicular(known, of)
     if known.length < 2:
         got = "1: with one token there is no location to find, only ridge regression"
         raise bad("length", of, "at least 2", got, "length=2")
     if known.gamma != 1:
         got = f"gamma = {known.gamma:g}: a token's length tells the location as dim grows"
-        raise bad("task", of, "one with gamma = 1 and a spike of order 1", got, EXAMPLE)
-    strength = known.signal**2
-    if not 0 < strength <= STRONGEST:
-        why = "there is no key to learn" if strength == 0 else "the location is known"
-        must = f"> 0 and at most {STRONGEST:g}"
-        raise bad("strength", of, must, f"{strength:g}: {why}", "strength=5.0")
-    if noisy and known.noise**2 < LEAST_NOISE:
-        must = (
-            f"such that noise**2 is at least {LEAST_NOISE:g}, where key and value are fitted"
+        raise bad(
+            "task", of, "one with gamma = 1 and a spike of order 1", got, EXAMPLE_SPIKED_TASK
         )
+    strength = known.signal**2
+    if not 0 < strength <= LARGEST_FITTED_STRENGTH:
+        why = "there is no key to learn" if strength == 0 else "the location is known"
+        must = f"> 0 and at most {LARGEST_FITTED_STRENGTH:g}"
+        raise bad("strength", of, must, f"{strength:g}: {why}", "strength=5.0")
+    if noisy and known.noise**2 < SMALLEST_NOISE_VARIANCE:
+        must = f"such that noise**2 is at least {SMALLEST_NOISE_VARIANCE:g}, where key and value are fitted"
         raise bad("noise", of, must, known.noise, 'noise=0.1, or key="oracle"')
     return Spike(strength, known.noise**2, known.length)
 
@@ -154,5 +155,5 @@ def ridges(ridge: object, of: str, both: bool = True) -> tuple[float, float]:
     parts = list(ridge) if both and isinstance(ridge, (tuple, list)) else [ridge, ridge]
     if len(parts) != 2:
         raise bad("ridge", of, "one number or a pair (key, value)", ridge, hint)
-    l_k, l_v = (check.real(part, "ridge", of, *RIDGES, hint=hint) for part in parts)
+    l_k, l_v = (check.real(part, "ridge", of, *RIDGE_RANGE, hint=hint) for part in parts)
     return l_k, l_v

@@ -12,7 +12,7 @@ climbs to the least solution, which is what message passing reaches; from q = 1 
 largest; the one of largest Phi is the Bayes-optimal estimator.
 
 All solutions by one curve: for each q_v the two equations, divided, are one equation in q_k, and
-then each of them says which alpha that is. alpha(q_v) is followed in z = logit q_v: where it rises
+then each of them determines alpha. alpha(q_v) is followed in z = logit q_v: where it rises
 throughout there is one solution for every alpha; a local maximum is where the least solution ends,
 a local minimum where the largest begins. B <= 1 gives alpha >= q_v (1 + D/(1 - q_v)), so beyond a
 known q_v no solution of a given alpha is left.
@@ -37,8 +37,8 @@ from scipy.special import expit
 
 from attnscope.errors import AttnscopeError
 from attnscope.numerics.integrals.location_channel import (
-    COARSE,
-    FINE,
+    COARSE_RULE,
+    FINE_RULE,
     Averages,
     Positions,
     Rule,
@@ -47,18 +47,18 @@ from attnscope.numerics.integrals.location_channel import (
 
 __all__ = ["FixedPoint", "Node", "StateEvolution", "Turn"]
 
-STEP = 0.6  # of z where alpha rises steadily
-FINEST = 0.06  # of z where it may turn: a dent much narrower than this is lost
+Z_STEP = 0.6  # where alpha rises steadily
+FINEST_Z_STEP = 0.06  # where alpha may turn: a dent much narrower than this is missed
 # largest z without noise: 1 - q_v = 1e-10, where alpha - 1 ~ sqrt(1 - q_v) is 1e-5
-CLEAN = 23.0
-CONVERGED = 1e-11  # of the residuals in log alpha
-ITERATIONS = 40
-SHIFT = 1e-4  # of the logits, for slopes: forward differences good to four digits
-FLOOR = 2e-11  # relative error of the averages that agreement of two rules does not show
+LARGEST_NOISELESS_Z = 23.0
+LOG_ALPHA_TOLERANCE = 1e-11  # residual at which iterations end
+SECANT_STEPS = 40
+LOGIT_DIFFERENCE = 1e-4  # for slopes: forward differences good to four digits
+AVERAGES_ERROR_FLOOR = 2e-11  # relative error of the averages even where two rules agree
 # closer than this to a turn (in log alpha) rounding decides whether there is a solution
-FOLD = 1e-9
-FLAT = 1e-8  # change of log alpha over a step of z that rounding may have made
-ROUNDING = 1e-15  # of an overlap
+FOLD_LOG_ALPHA = 1e-9
+FLAT_LOG_ALPHA = 1e-8  # a smaller change of log alpha over a step of z may be rounding
+OVERLAP_ROUNDING = 1e-15
 
 
 class Node(NamedTuple):
@@ -104,7 +104,7 @@ class StateEvolution:
 
     # -- the equations -----------------------------------------------------------------------------
 
-    def averages(self, x: float, z: float, rule: Rule = COARSE) -> Averages:
+    def averages(self, x: float, z: float, rule: Rule = COARSE_RULE) -> Averages:
         """A, B, M at the overlaps of these logits."""
         s = math.sqrt(self.strength * float(expit(x)))
         return averages(s, float(expit(z)), self.variance(z), self.positions, rule)
@@ -113,11 +113,11 @@ class StateEvolution:
         """V."""
         return self.noise_variance + float(expit(-z))
 
-    def log_alphas(self, x: float, z: float, rule: Rule = COARSE) -> np.ndarray:
+    def log_alphas(self, x: float, z: float, rule: Rule = COARSE_RULE) -> np.ndarray:
         """log of the alpha that solves the first and the second equation."""
-        return self._solved(self.averages(x, z, rule), x, z)
+        return self._log_alphas_from(self.averages(x, z, rule), x, z)
 
-    def _solved(self, found: Averages, x: float, z: float) -> np.ndarray:
+    def _log_alphas_from(self, found: Averages, x: float, z: float) -> np.ndarray:
         return np.array(
             [
                 x - math.log(self.strength * found.A),
@@ -143,10 +143,10 @@ class StateEvolution:
         slope = 1.0
         last: tuple[float, float] | None = None
         first = second = 0.0
-        for _ in range(ITERATIONS):
+        for _ in range(SECANT_STEPS):
             first, second = self.log_alphas(x, z)
             gap = first - second
-            if abs(gap) < CONVERGED:
+            if abs(gap) < LOG_ALPHA_TOLERANCE:
                 break
             if gap > 0:
                 high = x
@@ -170,29 +170,29 @@ class StateEvolution:
         first = self.node(start, guess)
         while first.log_alpha > math.log(lowest):
             first = self.node(first.z - 1.0, first.x - 1.0)
-        end = _last(highest, D)
+        end = _last_z(highest, D)
         self.nodes = [first]
         while self.nodes[-1].z < end:
-            self.nodes.append(self._next(self.nodes))
-        self._refine()
-        self.turns = self._turns()
+            self.nodes.append(self._next_node(self.nodes))
+        self._halve_uncertain_steps()
+        self.turns = self._turning_points()
 
-    def _next(self, nodes: list[Node]) -> Node:
+    def _next_node(self, nodes: list[Node]) -> Node:
         """One step on, from where the last two nodes point."""
         last = nodes[-1]
         drift = (last.x - nodes[-2].x) / (last.z - nodes[-2].z) if len(nodes) > 1 else 1.0
-        return self.node(last.z + STEP, last.x + STEP * drift)
+        return self.node(last.z + Z_STEP, last.x + Z_STEP * drift)
 
-    def _between(self, a: Node, b: Node, z: float) -> Node:
+    def _node_between(self, a: Node, b: Node, z: float) -> Node:
         share = (z - a.z) / (b.z - a.z)
         return self.node(z, a.x + share * (b.x - a.x))
 
-    def _refine(self) -> None:
+    def _halve_uncertain_steps(self) -> None:
         """Halve steps where the slope may change its sign between nodes: where it varies by more
         than itself from one step to the next.
         """
-        step = STEP
-        while step > FINEST:
+        step = Z_STEP
+        while step > FINEST_Z_STEP:
             slopes = [
                 (b.log_alpha - a.log_alpha) / (b.z - a.z) for a, b in pairwise(self.nodes)
             ]
@@ -202,28 +202,28 @@ class StateEvolution:
                 unsure = max(near) - min(near) > min(abs(slope) for slope in near)
                 found.append(a)
                 if unsure and b.z - a.z > 0.75 * step:
-                    found.append(self._between(a, b, (a.z + b.z) / 2))
+                    found.append(self._node_between(a, b, (a.z + b.z) / 2))
             self.nodes = [*found, self.nodes[-1]]
             step /= 2
 
-    def _turns(self) -> list[Turn]:
+    def _turning_points(self) -> list[Turn]:
         """Local maxima and minima of alpha, lowest q_v first."""
         found = []
         for a, b, c in zip(self.nodes, self.nodes[1:], self.nodes[2:]):
             if (b.log_alpha - a.log_alpha) * (c.log_alpha - b.log_alpha) < 0:
                 highest = b.log_alpha > a.log_alpha
-                found.append(Turn(self._extreme(a, c, highest), highest))
+                found.append(Turn(self._turning_node(a, c, highest), highest))
         return found
 
-    def _extreme(self, a: Node, c: Node, highest: bool) -> Node:
+    def _turning_node(self, a: Node, c: Node, highest: bool) -> Node:
         sign = -1.0 if highest else 1.0
         best = minimize_scalar(
-            lambda z: sign * self._between(a, c, z).log_alpha,
+            lambda z: sign * self._node_between(a, c, z).log_alpha,
             bounds=(a.z, c.z),
             method="bounded",
             options={"xatol": 1e-5},
         )
-        return self._between(a, c, float(best.x))
+        return self._node_between(a, c, float(best.x))
 
     # -- solutions at one alpha --------------------------------------------------------------------
 
@@ -234,12 +234,14 @@ class StateEvolution:
         found = []
         for a, b in pairwise(path):
             if min(a.log_alpha, b.log_alpha) < target <= max(a.log_alpha, b.log_alpha):
-                found.append(self._solution(alpha, a, b))
+                found.append(self._fixed_point(alpha, a, b))
         if self.noise_variance == 0 and alpha > 1:
             key = alpha * self.strength / (1 + alpha * self.strength)
-            found.append(FixedPoint(alpha, key, 1.0, ROUNDING, 0.0, math.inf, 0.0, True))
+            found.append(
+                FixedPoint(alpha, key, 1.0, OVERLAP_ROUNDING, 0.0, math.inf, 0.0, True)
+            )
         if not found and self.noise_variance == 0 and alpha <= 1:
-            found.append(self._unresolved(alpha, self.nodes[-1]))
+            found.append(self._flat_solution(alpha, self.nodes[-1]))
         if not found:
             raise AttnscopeError(
                 f"the equations of learning_curve must have a solution at alpha = {alpha:g}, got "
@@ -247,7 +249,7 @@ class StateEvolution:
             )
         return found
 
-    def _unresolved(self, alpha: float, a: Node) -> FixedPoint:
+    def _flat_solution(self, alpha: float, a: Node) -> FixedPoint:
         """Between a node and q_v = 1: where the curve is flat up to rounding, at alpha = 1 with
         next to no noise and the location all but known.
 
@@ -257,19 +259,19 @@ class StateEvolution:
         key = float(expit(a.x))
         return FixedPoint(alpha, key, 1 - u / 2, math.sqrt(u), u, 0.0, math.inf, True)
 
-    def _solution(self, alpha: float, a: Node, b: Node) -> FixedPoint:
-        if abs(b.log_alpha - a.log_alpha) < FLAT:
-            return self._unresolved(alpha, a)
+    def _fixed_point(self, alpha: float, a: Node, b: Node) -> FixedPoint:
+        if abs(b.log_alpha - a.log_alpha) < FLAT_LOG_ALPHA:
+            return self._flat_solution(alpha, a)
         target = math.log(alpha)
-        x, z, slopes = self._newton(target, a, b)
-        best = self.averages(x, z, FINE)
+        x, z, slopes = self._newton_solution(target, a, b)
+        best = self.averages(x, z, FINE_RULE)
         rough = self.averages(x, z)
-        fine = self._solved(best, x, z) - target
+        fine = self._log_alphas_from(best, x, z) - target
         inverse = np.linalg.inv(slopes)
         move = inverse @ fine
         # twice the linear answer covers the bend of the curve as far as it has a solution at all
-        error = 2 * np.abs(inverse) @ (np.abs(fine) + FLOOR)
-        if any(abs(turn.node.log_alpha - target) < FOLD for turn in self.turns):
+        error = 2 * np.abs(inverse) @ (np.abs(fine) + AVERAGES_ERROR_FLOOR)
+        if any(abs(turn.node.log_alpha - target) < FOLD_LOG_ALPHA for turn in self.turns):
             error = error + max(abs(turn.node.z - z) for turn in self.turns)
         x = x - float(move[0])
         z = z - float(move[1])
@@ -279,24 +281,26 @@ class StateEvolution:
             alpha,
             q_k,
             q_v,
-            min(float(error[0]) * q_k * float(expit(-x)) + ROUNDING, 1.0),
-            min(float(error[1]) * q_v * float(expit(-z)) + ROUNDING, 1.0),
+            min(float(error[0]) * q_k * float(expit(-x)) + OVERLAP_ROUNDING, 1.0),
+            min(float(error[1]) * q_v * float(expit(-z)) + OVERLAP_ROUNDING, 1.0),
             self.free_energy(alpha, x, z, best.M),
-            alpha * (2 * abs(best.M - rough.M) + FLOOR),
+            alpha * (2 * abs(best.M - rough.M) + AVERAGES_ERROR_FLOOR),
             b.log_alpha > a.log_alpha,
         )
 
-    def _newton(self, target: float, a: Node, b: Node) -> tuple[float, float, np.ndarray]:
+    def _newton_solution(
+        self, target: float, a: Node, b: Node
+    ) -> tuple[float, float, np.ndarray]:
         """Newton's method in both logits between two nodes, with the slopes that it ends with; the
         curve itself where that leaves them.
         """
         share = (target - a.log_alpha) / (b.log_alpha - a.log_alpha)
         point = np.array([a.x + share * (b.x - a.x), a.z + share * (b.z - a.z)])
         value = self.log_alphas(*point) - target
-        slopes = self._slopes(point, value + target)
+        slopes = self._log_alpha_slopes(point, value + target)
         room = 0.01 * (b.z - a.z)
         for _ in range(8):
-            if np.abs(value).max() < CONVERGED:
+            if np.abs(value).max() < LOG_ALPHA_TOLERANCE:
                 return float(point[0]), float(point[1]), slopes
             step = -np.linalg.solve(slopes, value)
             point = point + step
@@ -308,25 +312,27 @@ class StateEvolution:
         low, high = (a, b) if a.log_alpha < b.log_alpha else (b, a)
         node = low
         for _ in range(60):  # halvings: 0.6/2^60 is rounding
-            node = self._between(a, b, (low.z + high.z) / 2)
-            if abs(node.log_alpha - target) < CONVERGED:
+            node = self._node_between(a, b, (low.z + high.z) / 2)
+            if abs(node.log_alpha - target) < LOG_ALPHA_TOLERANCE:
                 break
             if node.log_alpha < target:
                 low = node
             else:
                 high = node
         point = np.array([node.x, node.z])
-        return node.x, node.z, self._slopes(point, self.log_alphas(*point))
+        return node.x, node.z, self._log_alpha_slopes(point, self.log_alphas(*point))
 
-    def _slopes(self, point: np.ndarray, here: np.ndarray) -> np.ndarray:
+    def _log_alpha_slopes(self, point: np.ndarray, here: np.ndarray) -> np.ndarray:
         """Forward differences of log_alphas."""
-        x = self.log_alphas(point[0] + SHIFT, point[1])
-        z = self.log_alphas(point[0], point[1] + SHIFT)
-        return np.stack([(x - here) / SHIFT, (z - here) / SHIFT], axis=1)
+        x = self.log_alphas(point[0] + LOGIT_DIFFERENCE, point[1])
+        z = self.log_alphas(point[0], point[1] + LOGIT_DIFFERENCE)
+        return np.stack(
+            [(x - here) / LOGIT_DIFFERENCE, (z - here) / LOGIT_DIFFERENCE], axis=1
+        )
 
 
-def _last(highest: float, D: float) -> float:
+def _last_z(highest: float, D: float) -> float:
     """z beyond which q_v (1 + D/(1 - q_v)) > highest."""
     if highest < 1:
         return math.log(highest / (1 - highest))
-    return CLEAN if D == 0 else math.log((highest + D) / D)
+    return LARGEST_NOISELESS_Z if D == 0 else math.log((highest + D) / D)

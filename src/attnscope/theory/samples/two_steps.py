@@ -70,7 +70,7 @@ def two_step_alignment(task: SparseTokenClassification, samples_per_dim: float) 
     [0.62, 0.886]
     """
     of = "two_step_alignment"
-    L, R, theta = _numbers(task, of)
+    L, R, theta = _task_numbers(task, of)
     alpha = check.real(
         samples_per_dim, "samples_per_dim", of, 0, strict=True, hint="samples_per_dim=1.0"
     )
@@ -135,7 +135,7 @@ def simulated_alignment(
     array([0.897, 0.901, 0.926])
     """
     of = "simulated_alignment"
-    _numbers(task, of)
+    _task_numbers(task, of)
     n = check.integer(samples, "samples", of, 2)
     runs = check.integer(runs, "runs", of, 1)
     if n % 2 or task.dim < 3:
@@ -171,7 +171,7 @@ def _one_run(
     return along / math.hypot(along, across), q_xi / math.sqrt(q_xi**2 + q_w**2 + rest)
 
 
-def _numbers(task: object, of: str) -> tuple[int, int, float]:
+def _task_numbers(task: object, of: str) -> tuple[int, int, float]:
     """(L, R, theta) of a task that both steps can learn from."""
     hint = "SparseTokenClassification(dim=200, length=10, strength=5.0)"
     task = checked_law(task, SparseTokenClassification, of, hint)

@@ -1,5 +1,6 @@
-"""Where runs ended, told by outcome: medians over the runs of each, on the command line and in a
-notebook.
+"""Where the runs of a training ended: counts and medians by outcome.
+
+The command line prints this table, and a notebook shows it.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from attnscope.figures.inline_svg import pictures
 from attnscope.figures.outcomes import by_outcome, names
 from attnscope.html_tables import card, table
 
-__all__ = ["SQUARE", "Ends", "ends_card", "ends_of", "over_steps"]
+__all__ = ["SIGNED_RANGE", "Ends", "ends_card", "ends_of", "over_steps"]
 
-UNIT = (-0.05, 1.05)  # cosines and shares, a curve at 0 or 1 clear of the axes
-SQUARE = (-1.05, 1.05)  # overlaps of either sign
+UNIT_RANGE = (
+    -0.05,
+    1.05,
+)  # of an axis for cosines and shares: a curve at 0 or 1 stays clear of the frame
+SIGNED_RANGE = (-1.05, 1.05)  # of an axis for overlaps of either sign
 
 
 class Ends(NamedTuple):
-    """Outcome -> how many runs, and the medians of what the columns name; in the order of figures."""
+    """For each outcome the number of runs and the median of every column, in the order of figures."""
 
     columns: tuple[str, ...]
     counts: dict[str, int]
@@ -43,7 +47,7 @@ def over_steps(
 ) -> Panel:
     """Values (runs, logs) by outcome against the step; cosines and shares unless `log_y`."""
     marks = by_outcome(step, values, outcome)
-    shown = None if log_y else UNIT
+    shown = None if log_y else UNIT_RANGE
     return Panel(what, "step", what, marks, log_y=log_y, y_range=shown)
 
 

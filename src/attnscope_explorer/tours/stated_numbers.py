@@ -14,28 +14,28 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "bag_value",
     "bags_per_dimension",
     "best_risk",
     "best_temperature",
-    "bought",
-    "count",
-    "default",
-    "held_out",
-    "in_bag",
-    "of_point",
-    "outcomes",
+    "curve_value",
+    "default_value",
+    "held_out_result",
+    "path_count",
+    "point_value",
+    "prediction_or_label",
+    "recovery_threshold",
     "risk_at",
-    "said",
-    "shown",
+    "run_count",
     "swapped_and_oracle_cross",
-    "threshold",
-    "token",
-    "weight",
+    "token_number",
+    "token_weight",
+    "view_values",
 ]
 
 
 @cache
-def shown(view: str, query: str) -> dict[str, Any]:
+def view_values(view: str, query: str) -> dict[str, Any]:
     """The names that the view's lines compute."""
     from attnscope_explorer.live import run_lines, total_steps
     from attnscope_explorer.python_lines import computed
@@ -51,28 +51,28 @@ def shown(view: str, query: str) -> dict[str, Any]:
     return computed(lines[view].lines(state))
 
 
-def count(query: str, outcome: str) -> Callable[[], float]:
+def path_count(query: str, outcome: str) -> Callable[[], float]:
     """How many of a landscape's paths end so."""
-    return lambda: float((shown("landscape", query)["outcome"] == outcome).sum())
+    return lambda: float((view_values("landscape", query)["outcome"] == outcome).sum())
 
 
-def outcomes(query: str, outcome: str) -> Callable[[], float]:
+def run_count(query: str, outcome: str) -> Callable[[], float]:
     """How many runs of the training view end so."""
-    return lambda: float((shown("training", query)["run"].outcome == outcome).sum())
+    return lambda: float((view_values("training", query)["run"].outcome == outcome).sum())
 
 
-def default(view: str, name: str) -> float:
+def default_value(view: str, name: str) -> float:
     """What a knob is when nobody turned it."""
     from attnscope_explorer.state import default_state
 
     return float(getattr(default_state(view), name))
 
 
-def of_point(query: str, name: str, what: str) -> Callable[[], float]:
+def point_value(query: str, name: str, what: str) -> Callable[[], float]:
     """The risk or an overlap of a landscape's stationary point."""
 
     def value() -> float:
-        points = {p.name: p for p in shown("landscape", query)["points"]}
+        points = {p.name: p for p in view_values("landscape", query)["points"]}
         point = points[name]
         return float(point.risk.value if what == "risk" else getattr(point.overlaps, what))
 
@@ -100,19 +100,19 @@ def swapped_and_oracle_cross() -> float:
 
 def best_temperature(query: str, name: str) -> Callable[[], float]:
     """Of a predictor, in the risk view."""
-    return lambda: float(shown("risk", query)["optima"][name][0])
+    return lambda: float(view_values("risk", query)["optima"][name][0])
 
 
 def best_risk(query: str, name: str) -> Callable[[], float]:
     """At its best temperature."""
-    return lambda: float(np.exp(shown("risk", query)["optima"][name][1]))
+    return lambda: float(np.exp(view_values("risk", query)["optima"][name][1]))
 
 
 def risk_at(query: str, name: str, x: float | None = None) -> Callable[[], float]:
     """Of a curve of the risk view, at x on its axis; at the chosen temperature without x."""
 
     def value() -> float:
-        names = shown("risk", query)
+        names = view_values("risk", query)
         if x is None:
             return float(np.exp(names["at_chosen"][name]))
         place = int(np.argmin(np.abs(names["xs"] - x)))
@@ -124,11 +124,11 @@ def risk_at(query: str, name: str, x: float | None = None) -> Callable[[], float
 # -- the posterior view ----------------------------------------------------------------------------
 
 
-def token(query: str, name: str = "") -> Callable[[], float]:
+def token_number(query: str, name: str = "") -> Callable[[], float]:
     """The number of the token that decided, or of the one with the predictor's largest weight."""
 
     def value() -> float:
-        names = shown("posterior", query)
+        names = view_values("posterior", query)
         if name == "posterior":
             return float(np.argmax(names["posterior"]) + 1)
         return float((np.argmax(names["weights"][name]) if name else names["location"]) + 1)
@@ -136,22 +136,22 @@ def token(query: str, name: str = "") -> Callable[[], float]:
     return value
 
 
-def weight(query: str, name: str) -> Callable[[], float]:
+def token_weight(query: str, name: str) -> Callable[[], float]:
     """Of the deciding token: attention weight, exact posterior, or score."""
 
     def value() -> float:
-        names = shown("posterior", query)
+        names = view_values("posterior", query)
         every = names["weights"] | {"posterior": names["posterior"], "score": names["scores"]}
         return float(every[name][names["location"]])
 
     return value
 
 
-def said(query: str, name: str) -> Callable[[], float]:
+def prediction_or_label(query: str, name: str) -> Callable[[], float]:
     """A prediction in the posterior view, that of Bayes, or the label."""
 
     def value() -> float:
-        names = shown("posterior", query)
+        names = view_values("posterior", query)
         more = {"label": names["label"], "bayes": names["bayes"]}
         return float((names["predictions"] | more)[name])
 
@@ -161,13 +161,13 @@ def said(query: str, name: str) -> Callable[[], float]:
 # -- the views of samples and bags -----------------------------------------------------------------
 
 
-def bought(
+def curve_value(
     query: str, alpha: float, what: str = "excess", curve: int = 0
 ) -> Callable[[], float]:
     """Of the samples view at alpha bags per dimension: risk or an overlap of one of its curves."""
 
     def value() -> float:
-        c = shown("samples", query)["curves"][curve]
+        c = view_values("samples", query)["curves"][curve]
         return float(c.values[what][int(np.argmin(np.abs(c.alpha - alpha)))])
 
     return value
@@ -175,19 +175,21 @@ def bought(
 
 def bags_per_dimension(alpha: float) -> Callable[[], float]:
     """The point of the samples view's grid that is nearest to alpha."""
-    return lambda: float(min(shown("samples", "")["grid"], key=lambda x: abs(x - alpha)))
+    return lambda: float(
+        min(view_values("samples", "")["grid"], key=lambda x: abs(x - alpha))
+    )
 
 
-def threshold(query: str, what: str) -> Callable[[], float]:
+def recovery_threshold(query: str, what: str) -> Callable[[], float]:
     """From how many bags per dimension recovery is possible, or reachable."""
-    return lambda: float(getattr(shown("samples", query)["thresholds"], what).value)
+    return lambda: float(getattr(view_values("samples", query)["thresholds"], what).value)
 
 
-def held_out(query: str, what: str) -> Callable[[], float]:
+def held_out_result(query: str, what: str) -> Callable[[], float]:
     """Of the bags view: share located, share explained or right, in per cent; losses."""
 
     def value() -> float:
-        names = shown("bags", query)
+        names = view_values("bags", query)
         y, d = names["test_y"], names["diagnosis"]
         null = float(np.mean((y - names["fit_y"].mean()) ** 2))
         found = {
@@ -203,11 +205,11 @@ def held_out(query: str, what: str) -> Callable[[], float]:
     return value
 
 
-def in_bag(query: str, bag: int, what: str) -> Callable[[], float]:
+def bag_value(query: str, bag: int, what: str) -> Callable[[], float]:
     """Of one bag held out: the chosen token, its weight, the digit on it, label and prediction."""
 
     def value() -> float:
-        names = shown("bags", query)
+        names = view_values("bags", query)
         i = bag - 1
         chosen = int(names["located"][i])
         found = {

@@ -8,27 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from attnscope_explorer.stage_data import ORACLE, WEIGHTS, given, setting, staged
+from attnscope_explorer.stage_data import ORACLE, WEIGHTS_TITLE, add_stage, given, setting
 from attnscope_explorer.state import State
 
-__all__ = ["share_of", "staged_bags"]
+__all__ = ["add_bag_stage", "true_class_probability"]
 
 # of all bags on stage, some 40 kB; beyond that only the one that is looked at
-MOST_TOKENS = 4000
-READOUT = "Bags that were held out; point at another one in the figure."
+MOST_STAGE_TOKENS = 4000
+HELD_OUT_READOUT = "Bags that were held out; point at another one in the figure."
 
 
-def staged_bags(
+def add_bag_stage(
     plotly: dict[str, Any], state: State, names: dict[str, Any], i: int
 ) -> dict[str, Any]:
     """The bag that is looked at, and any other under the mouse."""
-    few = sum(len(a) for a in names["attention"]) <= MOST_TOKENS
-    every = {j: _given(names, j) for j in (range(len(names["test_y"])) if few else [i])}
+    few = sum(len(a) for a in names["attention"]) <= MOST_STAGE_TOKENS
+    every = {j: _bag_rows(names, j) for j in (range(len(names["test_y"])) if few else [i])}
     for trace in plotly["data"]:
         if trace["xaxis"] == "x" and trace.get("mode") == "markers":
             trace["meta"] = trace.get("meta", {}) | {"bags": _bags_of(names, trace, i)}
-    first = setting(state, given=every[i], readout=READOUT)
-    return staged(plotly, first, ORACLE, f"bag {i + 1}", bags=every)
+    first = setting(state, given=every[i], readout=HELD_OUT_READOUT)
+    return add_stage(plotly, first, ORACLE, f"bag {i + 1}", bags=every)
 
 
 def _bags_of(names: dict[str, Any], trace: dict[str, Any], i: int) -> list[int]:
@@ -36,12 +36,12 @@ def _bags_of(names: dict[str, Any], trace: dict[str, Any], i: int) -> list[int]:
     of those that stand at these ranks.
     """
     if names["classes"]:
-        order = np.argsort(-share_of(names))
+        order = np.argsort(-true_class_probability(names))
         return [int(order[int(rank) - 1]) for rank in trace["x"]]
     return [i] if len(trace["x"]) == 1 else list(range(len(trace["x"])))
 
 
-def _given(names: dict[str, Any], i: int) -> dict[str, Any]:
+def _bag_rows(names: dict[str, Any], i: int) -> dict[str, Any]:
     weights = np.asarray(names["attention"][i])
     chosen = int(names["located"][i])
     decides = chosen if names["truth"] is None else int(names["truth"][i])
@@ -51,10 +51,10 @@ def _given(names: dict[str, Any], i: int) -> dict[str, Any]:
     answers = np.asarray(names["alone"][i])
     if names["classes"]:
         answers = answers[:, int(np.searchsorted(names["model"].classes_, label))]
-        rows = {WEIGHTS: weights, f"each token's own P(class {label})": answers}
+        rows = {WEIGHTS_TITLE: weights, f"each token's own P(class {label})": answers}
     else:
         end = f"predicts {float(p):.2f}; the label is {float(label):.2f}."
-        rows = {WEIGHTS: weights, "each token's own answer": answers}
+        rows = {WEIGHTS_TITLE: weights, "each token's own answer": answers}
     right = (
         "the one that decides" if decides == chosen else f"but token {decides + 1} decides"
     )
@@ -64,7 +64,7 @@ def _given(names: dict[str, Any], i: int) -> dict[str, Any]:
     return given(rows, said, decides, answer)
 
 
-def share_of(names: dict[str, Any]) -> np.ndarray:
+def true_class_probability(names: dict[str, Any]) -> np.ndarray:
     """The probability that each bag's own class gets."""
     y = names["test_y"]
     return names["spread"][np.arange(len(y)), np.searchsorted(names["model"].classes_, y)]

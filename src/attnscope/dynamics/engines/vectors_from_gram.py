@@ -14,16 +14,16 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.tasks.planted.direction_tokens import orthonormal_rows
 
-__all__ = ["realised"]
+__all__ = ["vectors_from_gram"]
 
 # squared distance to the span of earlier vectors below which a vector lies inside it
-PIVOT = 1e-13
+INSIDE_SPAN_PIVOT = 1e-13
 # an eigenvalue below this is not rounding: overlaps given as float32 scatter by 1e-7, their squares
 # by less
-NEGATIVE = -1e-8
+NEGATIVE_EIGENVALUE = -1e-8
 
 
-def realised(
+def vectors_from_gram(
     G: np.ndarray, teachers: np.ndarray, rng: np.random.Generator, of: str
 ) -> np.ndarray:
     """(m, d) vectors whose inner products among themselves and with the teachers (r, d) are G's."""
@@ -31,7 +31,7 @@ def realised(
     dim = teachers.shape[1]
     along = np.linalg.lstsq(teachers @ teachers.T, G[m:, :m], rcond=1e-12)[0].T @ teachers
     values, vectors = np.linalg.eigh(G[:m, :m] - along @ along.T)
-    if values[0] < NEGATIVE:
+    if values[0] < NEGATIVE_EIGENVALUE:
         raise bad(
             "gram",
             of,
@@ -39,7 +39,7 @@ def realised(
             f"eigenvalue {values[0]:.3g}",
             "heads_gram(task, K, V)",
         )
-    kept = values > PIVOT
+    kept = values > INSIDE_SPAN_PIVOT
     count = int(kept.sum())
     if count + np.linalg.matrix_rank(teachers) > dim:
         raise bad(

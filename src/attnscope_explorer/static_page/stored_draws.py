@@ -19,12 +19,12 @@ from attnscope.dynamics.starts import starting_overlaps
 from attnscope_explorer.stage_data import sequence
 from attnscope_explorer.state import State
 
-__all__ = ["drawn"]
+__all__ = ["stored_draws"]
 
-RUNS = 50  # the most that the page's knob asks for
+MOST_RUNS = 50  # the most that the page's knob asks for
 
 
-def drawn(states: Iterable[State]) -> dict[str, dict[str, Any]]:
+def stored_draws(states: Iterable[State]) -> dict[str, dict[str, Any]]:
     """Starts and sequences of these states, by the keys that the page asks with."""
     out: dict[str, dict[str, Any]] = {"starts": {}, "sequences": {}}
     for state in states:
@@ -33,7 +33,7 @@ def drawn(states: Iterable[State]) -> dict[str, dict[str, Any]]:
             if state.start == "moments":  # estimated from drawn sequences, the others are not
                 key += f" {state.length} {state.gamma2:g} {state.noise:g}"
             if key not in out["starts"]:
-                out["starts"][key] = _starts(state)
+                out["starts"][key] = _run_starts(state)
         if state.view == "posterior":
             key = f"{state.dim} {state.length} {state.gamma2:g} {state.noise:g} {state.seed}"
             out["sequences"][key] = _sequence(state)
@@ -47,8 +47,8 @@ def _task(state: State) -> at.SingleLocation:
     )
 
 
-def _starts(state: State) -> list[list[float]]:
-    found = starting_overlaps(_task(state), state.start, RUNS, state.seed)
+def _run_starts(state: State) -> list[list[float]]:
+    found = starting_overlaps(_task(state), state.start, MOST_RUNS, state.seed)
     return np.asarray(found).T.tolist()
 
 
