@@ -84,7 +84,7 @@ def exit_code(verdicts: Sequence[Verdict]) -> int:
 def tour_steps(claim_id: str) -> list[TourStep]:
     """The steps of tours that show a claim, from the packages that have tours (plugins.py).
 
-    >>> seen_in_tours("slr-13-swapped-beats-oracle")[0].tour
+    >>> tour_steps("slr-13-swapped-beats-oracle")[0].tour
     'swapped-runs'
     """
     steps = [tours.steps_of_claims().get(short_id(claim_id), ()) for tours in _tours()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers.claim_contract import ClaimContract, evidence, ids
+from helpers.claim_contract import ClaimContract, ids
 
 from attnscope_claims.beyond import positional_integrals as integrals
 
@@ -28,10 +28,3 @@ def test_contrasts_and_weights_are_inverse():
     c = np.array([0.0, 0.3, 1.0, 2.0])
     weight = 1 / (1 + np.exp(-2 * c**2))
     assert np.allclose(integrals.contrast_of(weight), c, atol=1e-7)
-
-
-def test_errors_of_the_rule_alternate():
-    (name,) = ids("beyond", ("20",))
-    errors = np.array([row[1:] for row in evidence(name).tables[0].rows], dtype=float)
-    assert (errors[0, :-1] * errors[0, 1:] < 0).all()
-    assert (errors[-1, :-1] * errors[-1, 1:] < 0).all()

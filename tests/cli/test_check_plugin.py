@@ -31,7 +31,7 @@ WRONG_RISK = (
 
 
 class SignLocation(at.Planted):
-    teachers = WrongRisk.teachers
+    teachers = ("key", "value")
     signal: float = 2.0
     latents, means, label = WrongRisk.latents, WrongRisk.means, WrongRisk.label
 """
@@ -172,7 +172,7 @@ def test_a_wrong_exact_risk_is_found(site):
         ('"[One and one is two](sum)."', '"One and one is two."', "no comparison tests"),
         ("2, 1 + 1,", "2, 1 + 2,", "at seed 0 the claim fails (1 + 1)."),
         ("2, 1 + 1,", "2, 1 / 0,", "the check broke off: ZeroDivisionError"),
-        ('"identity")', '"")', "panel 'a line'"),
+        ("(line,)", '(line, Line([0, 1], [0, 1], "copy", 1))', "is hidden"),
         ('why="rounding"', 'why=""', "gives no reason for its tolerance"),
     ],
 )

@@ -54,7 +54,7 @@ def test_no_option_names_a_type_of_python():
             if option.param_type_name == "option" and kinds & {int, float}:
                 text = said(name, *needed, option.opts[0], "word")
                 assert re.search(
-                    r"^--\S+ of attnscope \w+ must be a (whole )?number, got 'word'", text
+                    r"^--\S+ of attnscope \S+ must be a (whole )?number, got 'word'", text
                 )
                 seen += 1
     assert seen > 20

@@ -23,6 +23,7 @@ from helpers.commands import run
 
 import attnscope as at
 from attnscope import reproduction
+from attnscope.claims import registry
 from attnscope.cli import app
 
 QUICK = 10  # lists of each command in `make test`
@@ -108,8 +109,8 @@ def places(tmp_path_factory):
 
 def kinds_of(name):
     """Types of a command's options, as text."""
-    command = next(c for c in app.registered_commands if c.name == name)
-    return {key: str(kind) for key, kind in get_type_hints(command.callback).items()}
+    hints = get_type_hints(shown_commands()[name].callback)
+    return {key: str(kind) for key, kind in hints.items()}
 
 
 def value(parameter, kinds, rng):
@@ -202,6 +203,14 @@ def check(name, words, out):
     return f"left {left}" if left else ""
 
 
+def shown_commands():
+    """The commands that `--help` lists, those of the explorer among them."""
+    group = typer.main.get_command(app)
+    context = typer.Context(group)
+    found = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    return {name: command for name, command in found.items() if not command.hidden}
+
+
 def tried(name, number, places, monkeypatch, seed):
     """Troubles of so many lists of a command."""
     from attnscope_explorer import app as page
@@ -212,11 +221,12 @@ def tried(name, number, places, monkeypatch, seed):
     # the plain files without what takes two minutes: their places are checked and written
     monkeypatch.setattr(build, "make_tables", lambda nodes: {})
     monkeypatch.setattr(build, "examples", lambda states: ({}, []))
-    monkeypatch.setattr(build, "drawn", lambda states: {})
+    monkeypatch.setattr(build, "stored_draws", lambda states: {})
     # one claim that takes no time, in the place of all
     monkeypatch.setattr(reproduction, "selected_claims", lambda patterns: [fake.HOLDS])
+    monkeypatch.setattr(registry, "listed_claims", lambda: fake.listed([fake.HOLDS]))
     monkeypatch.chdir(places["out"])
-    command = typer.main.get_command(app).commands[name]
+    command = shown_commands()[name]
     rng = np.random.default_rng([seed, sorted(SKELETONS).index(name)])
     before = signal.signal(signal.SIGPROF, raise_hanging)
     troubles = []
@@ -256,4 +266,4 @@ def test_every_command_line_is_answered(name, places, monkeypatch):
 
 
 def test_every_command_has_a_skeleton():
-    assert set(SKELETONS) == set(typer.main.get_command(app).commands)
+    assert set(SKELETONS) == set(shown_commands())

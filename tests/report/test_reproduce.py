@@ -37,6 +37,7 @@ from attnscope.reproduction import NotWritten, Run, exit_code, reproduce
 KEYS = [
     "id",
     "title",
+    "origin",
     "state",
     "expected",
     "holds",

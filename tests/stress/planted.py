@@ -31,12 +31,13 @@ from attnscope.numerics.integrals.quadrature import DENSITY_REACH_SIGMAS, legend
 from attnscope.numerics.integrals.refined_panels import Resolved, ScoreLaw
 from attnscope.tasks.exchangeable import linear_map
 from attnscope.tasks.exchangeable.topics import count_vectors
-from attnscope.theory import risk, routes
+from attnscope.theory import risk
 from attnscope.theory.exchangeable.representation import Atoms, cells
 from attnscope.theory.law import Law
 from attnscope.theory.risks import componentwise_gradient, componentwise_risk
 from attnscope.theory.risks.erf_risk import erf_excess_gradient
 from attnscope.theory.risks.linear_risk import linear_excess
+from attnscope.theory.routes import shipped
 from stress.attack import Outcome, all_subjects, attack_one, shares
 
 __all__ = ["DEFECTS", "Defect", "caught"]
@@ -334,7 +335,7 @@ DEFECTS = (
     Defect(
         8,
         "an error relative to the result",
-        (Place(routes, "linear_excess_and_error", _relative_error),),
+        (Place(shipped, "linear_excess_and_error", _relative_error),),
         ("risk(LinearAttention)", "risk of cancelling terms"),
     ),
     Defect(
@@ -342,7 +343,7 @@ DEFECTS = (
         "overlaps beyond 1",
         (
             Place(risk, "checked_overlaps", _unmoved_overlaps),
-            Place(routes, "linear_excess_and_error", _bare_linear),
+            Place(shipped, "linear_excess_and_error", _bare_linear),
         ),
         ("risk at rounded overlaps",),
     ),

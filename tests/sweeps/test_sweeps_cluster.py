@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import importlib
 import os
 import signal
@@ -180,16 +179,9 @@ def test_something_else_than_a_scheduler_is_a_sentence(tmp_path, monkeypatch):
 
 
 def test_missing_dask_names_the_extra(tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def without_dask(name, *arguments):
-        if name == "distributed":
-            raise ImportError(name)
-        return real(name, *arguments)
-
-    monkeypatch.setattr(builtins, "__import__", without_dask)
+    monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(
-        AttnscopeError, match=r'needs Dask, .* pip install "attnscope\[cluster\]"'
+        AttnscopeError, match=r"needs Dask: pip install 'attnscope\[cluster\]'"
     ):
         sweep(sweep_cells.square, {"x": [1]}, tmp_path, scheduler="tcp://127.0.0.1:9")
 

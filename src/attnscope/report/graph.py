@@ -10,7 +10,7 @@ __all__ = ["dependents"]
 def dependents(rests_on: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     """For each claim, those that rest on it, directly or through others, in the given order.
 
-    >>> falls({"a": (), "b": ("a",), "c": ("b",)})
+    >>> dependents({"a": (), "b": ("a",), "c": ("b",)})
     {'a': ['b', 'c'], 'b': ['c'], 'c': []}
     """
     below = {name: _foundations(name, rests_on) for name in rests_on}

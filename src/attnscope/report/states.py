@@ -29,7 +29,7 @@ def counts(verdicts: Sequence[Verdict]) -> list[tuple[str, str, int]]:
 def short_id(claim_id: str) -> str:
     """A claim's family and number.
 
-    >>> short("slr-02-closed-form-risk")
+    >>> short_id("slr-02-closed-form-risk")
     'slr-02'
     """
     return "-".join(claim_id.split("-")[:2])

@@ -1,10 +1,10 @@
 """Where a claim can be seen: the steps of the explorer's tours that show it.
 
-The report does not know the tours: whoever builds it hands over a table, claim -> steps (`Seen`).
+The report does not know the tours: whoever builds it hands over a table, claim -> steps (`TourStep`).
 On its own the page names the command and the local address; in a site, where the explorer's plain
 files lie beside the report, `in_site` makes links of them.
 
->>> print(in_site(f'<p>{marked(Seen("softmax", 3, "Why softmax wins"))}</p>'))
+>>> print(in_site(f'<p>{marked(TourStep("softmax", 3, "Why softmax wins"))}</p>'))
 <p><a href="../explorer/index.html#tour/softmax/3">Why softmax wins, step 3</a></p>
 """
 

@@ -91,7 +91,9 @@ class GridLocation(SingleLocation):
     def spiked(
         cls, dim: int, length: int, strength: float, noise: float = 0.0, seed: int = 0
     ) -> SingleLocation:
-        """Always an error: a grid has rows and columns instead of a length."""
+        """Always an error: a grid has rows and columns instead of a length, and a signal instead of
+        strength.
+        """
         raise AttnscopeError(
             "GridLocation has no spiked(dim, length, strength); use "
             "GridLocation(rows, columns, dim, gamma=1.0, signal=strength**0.5)."
