@@ -91,12 +91,12 @@ def kernel_bayes_curve(
         [check.integer(n, "length", FUNCTION_NAME, 1) for n in lengths.ravel()], dtype=float
     )
     listed = float(np.sum(N * mu))
-    left = (
-        0.0
-        if trace is None
-        else _unlisted_trace(check.real(trace, "trace", FUNCTION_NAME, 0), listed)
-    )
-    spectrum = _Spectrum(mu, N * mu, left)
+    left = left_rounding = 0.0
+    if trace is not None:
+        left = _unlisted_trace(check.real(trace, "trace", FUNCTION_NAME, 0), listed)
+        # of a difference of two sums that may agree in all digits
+        left_rounding = EPS * (2 + math.log2(len(mu) + 1)) * (left + listed)
+    spectrum = _Spectrum(mu, N * mu, left, left_rounding)
     found = np.array([_excess_and_error(spectrum, s * s, n) for n in L]).reshape(
         *lengths.shape, 2
     )
@@ -104,11 +104,12 @@ def kernel_bayes_curve(
 
 
 class _Spectrum(NamedTuple):
-    """Eigenvalues, their parts of the trace, and the unlisted part of the trace."""
+    """Eigenvalues, their parts of the trace, and the unlisted part of the trace with its rounding."""
 
     mu: np.ndarray
     share: np.ndarray
     left: float
+    left_rounding: float
 
 
 def _length_array(length: int | ArrayLike) -> np.ndarray:
@@ -153,9 +154,10 @@ def _excess_and_rounding(
 
     By bisection of log kappa: s^2 + total(kappa) - L kappa falls from above 0 to below as kappa
     grows from s^2/L to (s^2 + trace)/L. Its slope in log kappa is -s^2 - sum_i N_i mu_i
-    (kappa/(mu_i + kappa))^2, so rounding of the terms moves the zero by their size over that.
+    (kappa/(mu_i + kappa))^2, so rounding of the terms moves the zero by their size over that, and
+    the excess L kappa - s^2 by (s^2 + excess) times it.
     """
-    mu, share, left = spectrum
+    mu, share, left, left_rounding = spectrum
 
     def kept(kappa: float) -> tuple[np.ndarray, float]:
         return kappa / (mu + kappa), kappa / (smooth + kappa)
@@ -183,4 +185,5 @@ def _excess_and_rounding(
     steep = s2 + float(np.sum(share * listed**2)) + left * rest**2
     moved = 2 * roundings * (s2 + excess) / steep + 4 * EPS * abs(zero)
     follows = float(np.sum(share * listed * (1 - listed))) + left * rest * (1 - rest)
-    return excess, roundings * excess + moved * follows
+    unlisted = left_rounding * (s2 + excess) / steep
+    return excess, roundings * excess + moved * follows + unlisted
