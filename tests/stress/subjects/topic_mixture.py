@@ -223,6 +223,8 @@ def _no_optimum(s: Setting) -> str:
         return "a short document, or all or none of the topics alike: scores flat or infinite"
     if s["correct"] < 0.01 or s["correct"] > 0.9:
         return "a shown word that is all but sure or says nothing: scores flat or infinite"
+    if s["length"] < 10 and s["concentration"] > 5:
+        return "a short document whose topics are nearly alike: the risk is flat in the scores"
     return ""
 
 
