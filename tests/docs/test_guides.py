@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from helpers.paths import DOCS
 
-import attnscope
 import attnscope as at
+import attnscope_claims
 from attnscope import registry
 from attnscope.claims.registry import all_claims, docs_page
 from attnscope.predictors.attention import Componentwise, Normalised, Predictor
@@ -189,13 +189,15 @@ def test_the_tables_of_tasks_are_what_the_code_says(monkeypatch):
         remove_route(row.kind, Predictor)
 
 
-@pytest.mark.slow  # two processes with a copy of the package, which numba compiles anew
+@pytest.mark.slow
 def test_own_claim(tmp_path):
-    package = tmp_path / "attnscope"
+    package = tmp_path / "attnscope_claims"
     shutil.copytree(
-        Path(attnscope.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+        Path(attnscope_claims.__file__).parent,
+        package,
+        ignore=shutil.ignore_patterns("__pycache__"),
     )
-    (package / "claims" / "slr" / "slr_99_your_words.py").write_text(blocks("claims.md")[-1])
+    (package / "slr" / "slr_99_your_words.py").write_text(blocks("claims.md")[-1])
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     run = lambda *a: subprocess.run(
         [sys.executable, "-m", "attnscope.cli", *a],

@@ -224,7 +224,9 @@ def _no_optimum(s: Setting) -> str:
     if s["correct"] < 0.01 or s["correct"] > 0.9:
         return "a shown word that is all but sure or says nothing: scores flat or infinite"
     if s["length"] < 10 and s["concentration"] > 5:
-        return "a short document whose topics are nearly alike: the risk is flat in the scores"
+        return (
+            "a short document whose topics are nearly alike: the risk is flat in the scores"
+        )
     return ""
 
 
