@@ -221,7 +221,7 @@ class Run:
             screen.say(f"not written yet: {error}")
 
     def write(self, folder: Path | None) -> None:
-        """Write the report on what has landed; without any, a report of before stays as it is."""
+        """Write the report on what has landed; without any, the report of an earlier run stays."""
         if folder is None or not self.landed:
             return
         from attnscope.report.build import write_report

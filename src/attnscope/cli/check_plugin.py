@@ -52,13 +52,13 @@ def check_plugin_command(
             }
         )
     elif records:
-        print(_shown(records, settings))
+        print(_records_text(records, settings))
     else:
         print("no plugin is installed.")
     raise typer.Exit(1 if failed else 0)
 
 
-def _shown(records: Sequence[CheckRecord], settings: int) -> str:
+def _records_text(records: Sequence[CheckRecord], settings: int) -> str:
     """A table for each plugin, the sentences about what fails or is skipped, and the counts."""
     parts = []
     for plugin in dict.fromkeys(record.plugin for record in records):

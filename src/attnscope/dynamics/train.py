@@ -114,7 +114,7 @@ def train(
     (heads.py).
 
     A schedule (predictor.temperature a function of the step) is checked before anything runs, up to
-    step 10^7; beyond, as it is used. Ctrl-C returns what was logged; `extend` goes on from there.
+    step 10^7; beyond, when it is used. Ctrl-C returns what was logged; `extend` goes on from there.
 
     >>> from attnscope.predictors.attention import Erf
     >>> from attnscope.tasks.planted.single_location import SingleLocation

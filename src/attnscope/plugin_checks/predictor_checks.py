@@ -49,14 +49,22 @@ def predictor_records(point: EntryPoint, settings: int) -> Iterator[CheckRecord]
 
     steps: list[tuple[str, Callable[[], float | None]]] = [
         ("loads, with a name of its own", made),
-        ("weights follow the tokens", lambda: _each(_weights, entry(), settings)),
-        ("risk against two samplings", lambda: _each(_risks, entry(), settings)),
-        ("gradient against differences", lambda: _each(_gradients, entry(), settings)),
+        (
+            "weights follow the tokens",
+            lambda: _worst_of_settings(_weights, entry(), settings),
+        ),
+        ("risk against two samplings", lambda: _worst_of_settings(_risks, entry(), settings)),
+        (
+            "gradient against differences",
+            lambda: _worst_of_settings(_gradients, entry(), settings),
+        ),
     ]
     yield from checks(point.origin, "predictor", point.name, steps)
 
 
-def _each(check: Callable[[Any, int, str], float], entry: Entry, settings: int) -> float:
+def _worst_of_settings(
+    check: Callable[[Any, int, str], float], entry: Entry, settings: int
+) -> float:
     found = []
     for seed, (values, predictor) in enumerate(random_settings(entry, settings, seed=0)):
         if not has_one_head(predictor):

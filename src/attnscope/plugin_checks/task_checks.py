@@ -59,10 +59,16 @@ def task_records(point: EntryPoint, settings: int) -> Iterator[CheckRecord]:
 
     steps: list[tuple[str, Callable[[], float | None]]] = [
         ("loads, with a name of its own", made),
-        ("samples repeat by seed", lambda: _each(_samples, entry(), settings)),
-        ("risk against sampled tokens", lambda: _each(_risks, entry(), settings)),
-        ("gradient against differences", lambda: _each(_gradients, entry(), settings)),
-        ("SGD in law against SGD on vectors", lambda: _training(entry())),
+        ("samples repeat by seed", lambda: _worst_of_settings(_samples, entry(), settings)),
+        (
+            "risk against sampled tokens",
+            lambda: _worst_of_settings(_risks, entry(), settings),
+        ),
+        (
+            "gradient against differences",
+            lambda: _worst_of_settings(_gradients, entry(), settings),
+        ),
+        ("SGD in law against SGD on vectors", lambda: _check_training(entry())),
     ]
     yield from checks(point.origin, "task", point.name, steps)
 
@@ -85,7 +91,7 @@ def setting_words(values: dict[str, Any]) -> str:
     )
 
 
-def _each(
+def _worst_of_settings(
     check: Callable[[Any, int, str], float | None], entry: Entry, settings: int
 ) -> float | None:
     """The worst of a check over the settings, each with a seed of its own."""
@@ -133,7 +139,7 @@ def _gradients(task: Any, seed: int, where: str) -> float:
 # -- training --------------------------------------------------------------------------------------
 
 
-def _training(entry: Entry) -> float:
+def _check_training(entry: Entry) -> float:
     if not entry.planted:
         raise CheckSkipped("a task without planted directions is not trained")
     values = small_setting(entry)

@@ -197,7 +197,7 @@ NEEDED_ARGUMENTS = {
 
 def check_cell(function: Callable[..., Any], cell: Mapping[str, Any]) -> None:
     """Refuse, before anything runs, words and arguments that the catalogue does not have;
-    functions of yours check themselves.
+    your own functions check themselves.
     """
     if function not in FUNCTIONS.values():
         return

@@ -113,7 +113,7 @@ class Study:
         )
 
     def version(self) -> str:
-        """The source of the modules that words of yours name ("module:word"):
+        """The source of the modules that your own names refer to ("module:word"):
         edited, their cells are computed anew.
         """
         named = modules_of(
@@ -219,7 +219,7 @@ def _function(name: Any, of: str) -> Callable[..., Any]:
 
 
 def _axis(values: Any, name: str, of: str) -> list[Any]:
-    """A list as it is, a single value as a list of one, or a range {from, to, count, scale,
+    """A list unchanged, a single value as a list of one, or a range {from, to, count, scale,
     whole}.
     """
     if not isinstance(values, dict):

@@ -4,7 +4,7 @@ notation: gam2 = gamma^2, s = signal, d = dim, L = length, lam = temperature; x 
 which an axis is interpolated.
 
     softmax   over (gam2, s, L, lam)      depends on d through s alone: the scores X.k* decide
-    sigma     over (gam2, s, L)           the best activation, likewise
+    sigma     over (gam2, s, L)           the best activation, again through s alone
     bayes     over (gam2, d, L)           with s = sqrt(d/2), the default of the task
 
 Between nodes each axis takes the cubic through the four nearest of them, in x = log gam2, s, sqrt(d),
