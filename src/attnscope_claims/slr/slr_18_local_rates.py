@@ -21,6 +21,7 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.rates import EscapeTime, MeasuredRate
+from attnscope.dynamics.starts import StartName
 from attnscope.dynamics.train import train
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.figures.figure import Figure, Line, Panel, Points
@@ -32,6 +33,7 @@ from attnscope_claims.drawing import figure, panel
 
 TASK = SingleLocation(dim=400, length=10)
 ALPHA = 4e-3
+STARTS: tuple[StartName, ...] = ("manifold", "sphere")
 # temperature: about ten times the slowest time
 STEPS = {0.03: 60_000, 0.05: 60_000, 0.08: 120_000, 0.1: 400_000}
 SLOPE_TOLERANCE = 0.01
@@ -47,7 +49,7 @@ def check(context: Context) -> Evidence:
     trained = {
         (lam, start): _train(lam, start, runs, context.seed)
         for lam in STEPS
-        for start in ("manifold", "sphere")
+        for start in STARTS
     }
     rates = {
         (*where, limit): run.rate(limit)
@@ -83,7 +85,7 @@ def check(context: Context) -> Evidence:
     return Evidence(comparisons, _figure(trained, rates, small, random), notes)
 
 
-def _train(lam: float, start: str, runs: int, seed: int) -> Trajectory:
+def _train(lam: float, start: StartName, runs: int, seed: int) -> Trajectory:
     return train(
         TASK,
         Erf(lam),
