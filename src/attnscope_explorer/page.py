@@ -253,7 +253,7 @@ def _row(cells: Sequence[str]) -> Any:
     return html.Tr([html.Th(name, scope="row"), *(html.Td(text) for text in rest)])
 
 
-def _shaded(content: Any, weight: float, chosen: bool) -> Any:
+def _shaded_token(content: Any, weight: float, chosen: bool) -> Any:
     """A word or a picture with its attention: explorer.css makes a shade of the weight, from 0 to 1,
     that words are read on.
     """
@@ -269,7 +269,7 @@ def images(what: ViewResult) -> list[Any]:
     out: list[Any] = []
     for j, (source, weight, chosen) in enumerate(what.images, start=1):
         said = f"token {j}" + (", chosen" if chosen else "")
-        picture = _shaded(html.Img(src=source, alt=said), weight, chosen)
+        picture = _shaded_token(html.Img(src=source, alt=said), weight, chosen)
         out.append(html.Figure([picture, html.Figcaption(said)]))
     return out
 
@@ -281,5 +281,5 @@ def sentence(what: ViewResult) -> list[Any]:
     out: list[Any] = []
     for word, weight, chosen in what.words:
         glue = "" if word.startswith("##") or word in ".,!?" or not out else " "
-        out += [glue, _shaded(word.removeprefix("##"), weight, chosen)]
+        out += [glue, _shaded_token(word.removeprefix("##"), weight, chosen)]
     return out

@@ -65,7 +65,7 @@ def _records_text(records: Sequence[CheckRecord], settings: int) -> str:
         theirs = [record for record in records if record.plugin == plugin]
         rows = [
             [
-                f"{r.kind} {r.name}",
+                _thing_name(r),
                 r.checked,
                 "" if r.worst is None else f"{r.worst:.2f}",
                 r.verdict,
@@ -94,3 +94,8 @@ def _records_text(records: Sequence[CheckRecord], settings: int) -> str:
     parts.append(textwrap.fill(at, COLUMNS))
     parts.append(f"{len(records)} checks: {', '.join(counts)}")
     return "\n\n".join(parts)
+
+
+def _thing_name(record: CheckRecord) -> str:
+    """The kind and the name; the id of a claim says what it is."""
+    return record.name if record.kind == "claim" else f"{record.kind} {record.name}"

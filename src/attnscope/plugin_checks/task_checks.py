@@ -65,7 +65,7 @@ def task_records(point: EntryPoint, settings: int) -> Iterator[CheckRecord]:
             "gradient against differences",
             lambda: _planted_worst(_gradients, entry(), settings),
         ),
-        ("SGD on overlaps against SGD on vectors", lambda: _check_training(entry())),
+        ("SGD by overlaps and by vectors", lambda: _check_training(entry())),
     ]
     yield from checks(point.origin, "task", point.name, steps)
 
