@@ -2,6 +2,7 @@
 everything of tests/helpers/base_calls.py holds there.
 """
 
+import os
 import subprocess
 import sys
 import venv
@@ -13,8 +14,13 @@ LIMIT_MB = 760  # what the base dependencies take, with an allowance for their n
 
 
 def run(*words, folder):
+    """What a command prints; no package of this process's path is in its way."""
     done = subprocess.run(
-        [str(word) for word in words], cwd=folder, capture_output=True, text=True
+        [str(word) for word in words],
+        cwd=folder,
+        env={name: x for name, x in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

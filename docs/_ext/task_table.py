@@ -1,4 +1,4 @@
-"""The table of docs/tasks.md: what works for which task, read off the catalogue, the classes, the
+"""The table of docs/tasks.md: what works for which task, read off the registry, the classes, the
 routes and the engines.
 
 `python docs/_ext/task_table.py` writes it into the page; a test says when the page is not what the

@@ -42,7 +42,13 @@ NOISE = Argument("noise", "Label noise", 0.0, 0, 1e50)
 SIGNAL = Argument("signal", "Length of the mean", None, 0, 1e50)
 SEED = Argument("seed", "Seed of the directions", 0, 0, 2**63 - 1, whole=True)
 TEMPERATURE = Argument("temperature", "Temperature", 0.1, 0, 1e50, log=True)
-LOCATION = (DIM, LENGTH, GAMMA2, NOISE, SIGNAL, SEED)
+REST = (GAMMA2, NOISE, SIGNAL, SEED)  # of most planted tasks
+DIM_KEY = Argument("dim_key", "Key dimension", 3, 1, 1e4, whole=True)
+MAP = (  # of tasks with a hidden linear map
+    Argument("dim_value", "Value dimension", 1, 1, 1e4, whole=True),
+    Argument("prior_variance", "Prior variance", 1.0, 1e-50, 1e50),
+    replace(NOISE, default=0.5, low=1e-50),
+)
 FLAT_MODULE = "attnscope.tasks.flat"
 ATTENTION_MODULE = "attnscope.predictors.attention"
 
@@ -92,7 +98,7 @@ TASKS: dict[str, Entry] = {
             "single-location",
             "attnscope.tasks.planted.single_location:SingleLocation",
             "one token decides",
-            LOCATION,
+            (DIM, LENGTH, *REST),
             build=f"{FLAT_MODULE}:single_location",
         ),
         Entry(
@@ -103,10 +109,7 @@ TASKS: dict[str, Entry] = {
                 Argument("rows", "Rows", 3, 1, 1e6, whole=True),
                 Argument("columns", "Columns", 3, 1, 1e6, whole=True),
                 DIM,
-                GAMMA2,
-                NOISE,
-                SIGNAL,
-                SEED,
+                *REST,
             ),
             build=f"{FLAT_MODULE}:grid_location",
         ),
@@ -121,10 +124,7 @@ TASKS: dict[str, Entry] = {
                 Argument(
                     "weights", "Weights", "equal", options=("equal", "sum", "dirichlet")
                 ),
-                GAMMA2,
-                NOISE,
-                SIGNAL,
-                SEED,
+                *REST,
             ),
             "sampled",
             build=f"{FLAT_MODULE}:multi_location",
@@ -143,10 +143,7 @@ TASKS: dict[str, Entry] = {
             (
                 DIM,
                 Argument("lengths", "Lengths", (5, 15), 1, 1e9, whole=True, many=True),
-                GAMMA2,
-                NOISE,
-                SIGNAL,
-                SEED,
+                *REST,
             ),
             build=f"{FLAT_MODULE}:random_length",
         ),
@@ -161,10 +158,7 @@ TASKS: dict[str, Entry] = {
                 Argument(
                     "degrees_of_freedom", "Student-t degrees of freedom", None, 2.01, 1e9
                 ),
-                GAMMA2,
-                NOISE,
-                SIGNAL,
-                SEED,
+                *REST,
             ),
             build=f"{FLAT_MODULE}:correlated_background",
         ),
@@ -179,10 +173,7 @@ TASKS: dict[str, Entry] = {
                 Argument(
                     "positions", "Positions", "distinct", options=("distinct", "independent")
                 ),
-                GAMMA2,
-                NOISE,
-                SIGNAL,
-                SEED,
+                *REST,
             ),
             "sampled",
             build=f"{FLAT_MODULE}:multi_direction",
@@ -220,10 +211,8 @@ TASKS: dict[str, Entry] = {
             "attnscope.tasks.exchangeable.linear_map:LinearMap",
             "a hidden linear map",
             (
-                Argument("dim_key", "Key dimension", 3, 1, 1e4, whole=True),
-                Argument("dim_value", "Value dimension", 1, 1, 1e4, whole=True),
-                Argument("prior_variance", "Prior variance", 1.0, 1e-50, 1e50),
-                replace(NOISE, default=0.5, low=1e-50),
+                DIM_KEY,
+                *MAP,
             ),
             planted=False,
         ),
@@ -232,10 +221,8 @@ TASKS: dict[str, Entry] = {
             "attnscope.tasks.exchangeable.drifting_map:DriftingMap",
             "a hidden map that drifts",
             (
-                Argument("dim_key", "Key dimension", 8, 1, 1e4, whole=True),
-                Argument("dim_value", "Value dimension", 1, 1, 1e4, whole=True),
-                Argument("prior_variance", "Prior variance", 1.0, 1e-50, 1e50),
-                replace(NOISE, default=0.5, low=1e-50),
+                replace(DIM_KEY, default=8),
+                *MAP,
                 Argument("decay", "Decay of the map", 0.99, 0, 1),
                 Argument(
                     "keys",

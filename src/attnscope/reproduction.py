@@ -23,14 +23,14 @@ from attnscope.claims.claim import Claim
 from attnscope.claims.registry import selected_claims
 from attnscope.claims.verdict import REGISTRY, Verdict, broken_off, run_named
 from attnscope.claims.verdict_table import Verdicts
-from attnscope.errors import AttnscopeError, bad
+from attnscope.errors import AttnscopeError
 from attnscope.numerics.border.validation import seed_value
 from attnscope.optional import needs
 from attnscope.report.folder import prepare, replace
 from attnscope.report.states import short_id
 from attnscope.report.steps import TourStep
 from attnscope.report.terminal import Display, display, summary
-from attnscope.sweeps.execute import CellResult, Where, execute
+from attnscope.sweeps.execute import CellResult, Where, check_workers, execute
 
 __all__ = ["NotWritten", "exit_code", "reason_without_step", "reproduce", "tour_steps"]
 
@@ -147,7 +147,7 @@ class Run:
     ) -> list[Verdict]:
         """Run all claims; write what landed even if stopped."""
         start = time.perf_counter()
-        _check_workers(workers)
+        check_workers(workers, "reproduce")
         if out is not None:
             for package in ("matplotlib", "jinja2"):
                 needs(package, "the report of reproduce")
@@ -221,7 +221,7 @@ class Run:
             screen.say(f"not written yet: {error}")
 
     def write(self, folder: Path | None) -> None:
-        """Write the report on what has landed; without any, a report of before stays as it is."""
+        """Write the report on what has landed; without any, the report of an earlier run stays."""
         if folder is None or not self.landed:
             return
         from attnscope.report.build import write_report
@@ -257,19 +257,6 @@ class Run:
                 "--out",
                 "report",
             ]
-        )
-
-
-def _check_workers(workers: object) -> None:
-    if workers is not None and (
-        isinstance(workers, bool) or not isinstance(workers, int) or workers < 1
-    ):
-        raise bad(
-            "workers",
-            "reproduce",
-            "a whole number >= 1, or None for this process",
-            workers,
-            "workers=2",
         )
 
 

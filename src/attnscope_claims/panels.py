@@ -18,6 +18,7 @@ import numpy as np
 from attnscope.claims.claim import Comparison
 from attnscope.claims.compare import exact_count
 from attnscope.dynamics.experiments import EXPERIMENTS
+from attnscope.dynamics.starts import StartName
 from attnscope.dynamics.train import EngineName, train
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
@@ -134,7 +135,7 @@ def same_path(name: str, seed: int, steps: int) -> tuple[Comparison, Trajectory]
     """
     e = EXPERIMENTS[name]
 
-    def path(engine: EngineName, start: str | Overlaps) -> Trajectory:
+    def path(engine: EngineName, start: StartName | Overlaps) -> Trajectory:
         every = max(1, steps // 20)
         return train(
             e.task(),

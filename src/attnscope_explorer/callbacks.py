@@ -33,6 +33,7 @@ PARTS: tuple[tuple[str, str], ...] = (
     ("advice", "children"),
 )
 PARTS += (("frame", "max"), ("frame", "value"), ("lived", "data"))
+UNCHANGED_PARTS = (no_update,) * len(PARTS)
 STILL_COMPUTING = "This takes longer: it goes on being computed, and the page asks again."
 _request_numbers = (
     count()
@@ -47,6 +48,11 @@ def add_callbacks(app: Dash) -> None:
     _add_advance(app)
     _add_files(app)
     _add_client_side(app)
+
+
+def _names(items: list[Any]) -> list[str]:
+    """The names of knobs or rows, in the order of their values."""
+    return [item["id"]["name"] for item in items]
 
 
 def _parts(state: State, what: ViewResult, fresh: bool) -> tuple[Any, ...]:
@@ -93,8 +99,8 @@ def _add_redraw(app: Dash) -> None:
         Held("view", "data"),
     )
     def redraw(values: list[Any], view: str) -> tuple[Any, ...]:
-        names = [item["id"]["name"] for item in ctx.inputs_list[0]]
-        rows = [item["id"]["name"] for item in ctx.outputs_list[len(PARTS) + 2]]
+        names = _names(ctx.inputs_list[0])
+        rows = _names(ctx.outputs_list[len(PARTS) + 2])
         state, what, words = (
             answer(view, list(zip(names, values)), wait=WAIT_SECONDS)
             if names
@@ -103,7 +109,7 @@ def _add_redraw(app: Dash) -> None:
         if state is None:
             hidden = _task_rows(view, names, values, rows)
             return (
-                *(no_update,) * len(PARTS),
+                *UNCHANGED_PARTS,
                 words,
                 no_update,
                 hidden,
@@ -159,14 +165,14 @@ def _add_advance(app: Dash) -> None:
         """Training a little further, or what was not ready;
         the page asks again as long as there is more and nobody pressed Stop.
         """
-        names = [item["id"]["name"] for item in ctx.states_list[0]]
-        rows = [item["id"]["name"] for item in ctx.outputs_list[len(PARTS) + 1]]
+        names = _names(ctx.states_list[0])
+        rows = _names(ctx.outputs_list[len(PARTS) + 1])
         same = [no_update] * len(rows)
         if not tick:
-            return *(no_update,) * len(PARTS), no_update, same
+            return *UNCHANGED_PARTS, no_update, same
         state, what, words = answer(view, list(zip(names, values)), wait=WAIT_SECONDS)
         if state is None:
-            return *(no_update,) * len(PARTS), words, same
+            return *UNCHANGED_PARTS, words, same
         if words:
             return *_empty_parts(fresh=False), words, same
         if what is None:
@@ -183,7 +189,7 @@ def _add_files(app: Dash) -> None:
         prevent_initial_call=True,
     )
     def download(clicks: int | None, values: list[Any], view: str) -> Any:
-        names = [item["id"]["name"] for item in ctx.states_list[0]]
+        names = _names(ctx.states_list[0])
         what = (
             answer(view, list(zip(names, values)), go_on=False, wait=WAIT_SECONDS)[1]
             if clicks

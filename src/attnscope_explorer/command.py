@@ -29,7 +29,7 @@ def explore(
     ] = False,
     task: Annotated[
         str | None,
-        typer.Option(help="A task of yours: my_paper.py:MyTask, or a package's word."),
+        typer.Option(help="Your own task: my_paper.py:MyTask, or a package's word."),
     ] = None,
     static: Annotated[
         Path | None,

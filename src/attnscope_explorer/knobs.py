@@ -1,7 +1,7 @@
 """Every knob of the page in one table: a row is a knob's name, kind, default, group and views.
 
 FIELDS, VIEWS, GROUPS and DEFAULTS are read off the table, and so is State (state.py). Words of
-tasks and predictors, and the arguments of tasks, come from the catalogue as it is when the page
+tasks and predictors, and the arguments of tasks, come from the registry at the moment when the page
 asks: a row added there from outside is a choice here, and its arguments are knobs.
 """
 
@@ -283,7 +283,7 @@ def unused_knobs(view: str, task: str) -> frozenset[str]:
 
 
 class Derived(Mapping[str, Any]):
-    """A dictionary that is read off the table as it is now: once, until the table is another."""
+    """A dictionary computed from the current table, and again when the table changes."""
 
     def __init__(self, read: Callable[[dict[str, Knob]], dict[str, Any]]) -> None:
         self._read = read

@@ -122,7 +122,7 @@ def advanced_run(state: State) -> Trajectory:
 
 
 def current_run(state: State) -> Trajectory | None:
-    """The state's training as far as it is, if it is kept."""
+    """The state's training up to now, if it is kept."""
     kept = _stored_run(state)
     return None if kept is None else kept.run
 

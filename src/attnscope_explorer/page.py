@@ -103,13 +103,13 @@ def layout() -> Any:
 def page(path: str, query: str) -> list[Any]:
     """The content of a view's page with its controls set as the address says, or of a tour's."""
     try:
-        room, *words = path.strip("/").split("/")
-        if room == "tour":
+        view, *words = path.strip("/").split("/")
+        if view == "tour":
             return _tour_page(words, query)
-        title, subtitle = TITLES.get(room or "landscape", ("", ""))
+        title, subtitle = TITLES.get(view or "landscape", ("", ""))
         head = [html.Div([html.H2(title), html.P(subtitle)], className="title")]
         return _view_page(
-            path.strip("/") or "landscape", query, head if room else [tour_strip(), *head]
+            path.strip("/") or "landscape", query, head if view else [tour_strip(), *head]
         )
     except AttnscopeError as error:
         return [html.P(str(error), role="alert", className="message")]
@@ -253,9 +253,13 @@ def _row(cells: Sequence[str]) -> Any:
     return html.Tr([html.Th(name, scope="row"), *(html.Td(text) for text in rest)])
 
 
-def _shade(weight: float) -> dict[str, str]:
-    """The attention, from 0 to 1: explorer.css makes a shade of it that words are read on."""
-    return {"--weight": f"{min(max(weight, 0.0), 1.0):.3f}"}
+def _shaded_token(content: Any, weight: float, chosen: bool) -> Any:
+    """A word or a picture with its attention: explorer.css makes a shade of the weight, from 0 to 1,
+    that words are read on.
+    """
+    kind = html.Mark if chosen else html.Span
+    shade = {"--weight": f"{min(max(weight, 0.0), 1.0):.3f}"}
+    return kind(content, style=shade, title=f"attention {weight:.3g}")
 
 
 def images(what: ViewResult) -> list[Any]:
@@ -265,12 +269,7 @@ def images(what: ViewResult) -> list[Any]:
     out: list[Any] = []
     for j, (source, weight, chosen) in enumerate(what.images, start=1):
         said = f"token {j}" + (", chosen" if chosen else "")
-        kind = html.Mark if chosen else html.Span
-        picture = kind(
-            html.Img(src=source, alt=said),
-            style=_shade(weight),
-            title=f"attention {weight:.3g}",
-        )
+        picture = _shaded_token(html.Img(src=source, alt=said), weight, chosen)
         out.append(html.Figure([picture, html.Figcaption(said)]))
     return out
 
@@ -281,12 +280,6 @@ def sentence(what: ViewResult) -> list[Any]:
     """
     out: list[Any] = []
     for word, weight, chosen in what.words:
-        kind = html.Mark if chosen else html.Span
         glue = "" if word.startswith("##") or word in ".,!?" or not out else " "
-        out += [
-            glue,
-            kind(
-                word.removeprefix("##"), style=_shade(weight), title=f"attention {weight:.3g}"
-            ),
-        ]
+        out += [glue, _shaded_token(word.removeprefix("##"), weight, chosen)]
     return out

@@ -84,9 +84,10 @@ def registry_import(*texts: str) -> str:
 
 def task_line(state: State, **changed: str) -> str:
     """The task as an expression; `changed` replaces an argument by an expression."""
-    values = {name: getattr(state, knob) for name, knob in arguments_of(state.task).items()}
     texts = {
-        name: repr(value) for name, value in values.items() if value is not None
+        name: repr(value)
+        for name, value in _argument_values(state).items()
+        if value is not None
     } | changed
     if state.task != SINGLE_LOCATION:
         inside = ", ".join(f"{name!r}: {text}" for name, text in texts.items())
@@ -94,6 +95,11 @@ def task_line(state: State, **changed: str) -> str:
     texts["gamma"] = f"{texts.pop('gamma2')}**0.5"
     names = [name for name in ("dim", "length", "gamma", "noise", "signal") if name in texts]
     return f"at.SingleLocation({', '.join(f'{name}={texts[name]}' for name in names)})"
+
+
+def _argument_values(state: State) -> dict[str, Any]:
+    """The task's arguments by name, as the knobs are set."""
+    return {name: getattr(state, knob) for name, knob in arguments_of(state.task).items()}
 
 
 def family(word: str) -> str:
@@ -107,8 +113,7 @@ def family(word: str) -> str:
 
 def state_task(state: State) -> Any:
     """The state's task."""
-    values = {name: getattr(state, knob) for name, knob in arguments_of(state.task).items()}
-    return TASKS[state.task].make(values, "this page")
+    return TASKS[state.task].make(_argument_values(state), "this page")
 
 
 def compared(state: State) -> tuple[str, ...]:

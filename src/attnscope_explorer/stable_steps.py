@@ -2,7 +2,7 @@
 know or try next is said in a sentence with buttons that turn the knobs.
 
 The limit is that of theory/optima/stable_step.py, for tasks whose landscape is derived. A step size
-that was chosen is used as it is; where none was, it is PAPER_STEP_SIZE below the limit and half the limit
+that was chosen is used unchanged; where none was, it is PAPER_STEP_SIZE below the limit and half the limit
 beyond, where a step lands on the minimum along the stiffest direction instead of leaping over it.
 Under a schedule the first temperature decides: of those used it is the highest, and curvature grows
 with it.
@@ -10,11 +10,11 @@ with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
 
+from attnscope.dynamics.trajectory import Trajectory
 from attnscope_explorer.knobs import SINGLE_LOCATION
 from attnscope_explorer.python_lines import (
     computed,
@@ -35,8 +35,7 @@ __all__ = [
     "limit_of",
     "step_advice",
     "step_line",
-    "swap_advice",
-    "unfinished_advice",
+    "training_advice",
 ]
 
 PAPER_STEP_SIZE = 4e-3  # the paper's step size
@@ -105,6 +104,24 @@ task = {task}
 # -- sentences and buttons -------------------------------------------------------------------------
 
 
+def training_advice(
+    state: State,
+    limit: float | None,
+    run: Trajectory,
+    most: int,
+    plane: tuple[str, str] | None = None,
+) -> list[Advice]:
+    """About finished runs: the step size, runs with the roles swapped, and runs that need more steps,
+    of which `most` are trained at once. `plane`: the overlaps that are drawn, where they can be
+    chosen.
+    """
+    step = step_advice(state, limit, run.setup.step_size)
+    advice = [*step, *swap_advice(state, run.outcome, plane)]
+    if any(one.warn for one in step):
+        return advice  # more unstable steps are no cure
+    return [*advice, *unfinished_advice(state, run.log, run.outcome, most)]
+
+
 def step_advice(state: State, limit: float | None, used: float) -> list[Advice]:
     """About the step size: a warning where the chosen one is unstable, and what was done where
     none was chosen.
@@ -152,10 +169,10 @@ def _at_start(late: np.ndarray) -> bool:
 
 
 def swap_advice(
-    state: State, counts: Mapping[str, int], plane: tuple[str, str] | None
+    state: State, outcome: np.ndarray, plane: tuple[str, str] | None
 ) -> list[Advice]:
     """What to do about runs that end with the roles swapped; `plane`: the drawn overlaps."""
-    swapped = counts.get("swapped", 0)
+    swapped = int((outcome == "swapped").sum())
     if not swapped:
         return []
     buttons: list[tuple[str, dict[str, str]]] = []
@@ -170,7 +187,7 @@ def swap_advice(
     if state.swap_move == "off" and population_cost(state.predictor) == "compiled":
         buttons.append(("Use the swap move", {"swap_move": "on"}))
     said = (
-        f"{swapped} of {sum(counts.values())} runs end with the roles swapped: k along v*, v "
+        f"{swapped} of {len(outcome)} runs end with the roles swapped: k along v*, v "
         f"along k*.{where}"
     )
     return [Advice(said, tuple(buttons))]

@@ -9,7 +9,10 @@ from typing import Any
 from attnscope.figures.figure import Figure
 from attnscope.registry import PREDICTORS
 
-__all__ = ["Advice", "ViewResult", "colours", "number", "power"]
+__all__ = ["AXIS_LABELS", "Advice", "ViewResult", "colours", "number", "power"]
+
+# what the risk of both views is drawn against
+AXIS_LABELS = {"temperature": "temperature", "dim": "dimension d", "length": "tokens L"}
 
 
 @dataclass(frozen=True)

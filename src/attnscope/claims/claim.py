@@ -103,23 +103,25 @@ class Comparison:
 
     @property
     def holds(self) -> bool:
+        return self._excess <= self.tolerance
+
+    @property
+    def _excess(self) -> float:
+        """How far measured is from predicted, to the side that the rule forbids."""
         difference = self.measured - self.predicted
         return {"equal": abs(difference), "at most": difference, "at least": -difference}[
             self.rule
-        ] <= self.tolerance
+        ]
 
     @property
     def strain(self) -> float:
         """How much of the tolerance is used up (above 1: it does not hold);
         for one-sided rules below 0 is slack.
         """
-        difference = self.measured - self.predicted
-        used = {"equal": abs(difference), "at most": difference, "at least": -difference}[
-            self.rule
-        ]
-        return (
-            used / self.tolerance if self.tolerance else float("inf") * used if used else 0.0
-        )
+        used = self._excess
+        if self.tolerance:
+            return used / self.tolerance
+        return float("inf") * used if used else 0.0
 
     def perturbed(self) -> Comparison:
         """The measured route moved by three tolerances, at least 5 %,

@@ -9,7 +9,7 @@ entries raises a false alarm for less than one seed in a thousand.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -36,21 +36,29 @@ EXACT_COUNT = "an exact count: a difference of one breaks it"
 STANDARD_ERRORS = "5 standard errors; a true statement fails for 6e-7 of the seeds an entry"
 
 
+class Details(TypedDict, total=False):
+    """Arguments of `Comparison` that every function here takes by name and passes on."""
+
+    rule: str
+    routes: tuple[str, str] | None
+    scale: float | None
+    coarse: str
+
+
+class KeyAndDetails(Details, total=False):
+    key: str
+
+
 def worst(
     what: str,
     predicted: Any,
     measured: Any,
     tolerance: Any,
     why: str = "",
-    *,
-    key: str = "",
-    rule: str = "equal",
-    routes: tuple[str, str] | None = None,
-    scale: float | None = None,
-    coarse: str = "",
+    **details: Unpack[KeyAndDetails],
 ) -> Comparison:
     """The comparison of the entry that is nearest to breaking, in units of its tolerance; it holds
-    if and only if all entries do. The other arguments are those of `Comparison`.
+    if and only if all entries do. `details`: key, rule, routes, scale and coarse of `Comparison`.
     """
     p, m, t = (
         np.ravel(x)
@@ -58,11 +66,10 @@ def worst(
             *(np.asarray(x, dtype=float) for x in (predicted, measured, tolerance))
         )
     )
+    rule = details.get("rule", "equal")
     side = {"equal": np.abs(m - p), "at most": m - p, "at least": p - m}[rule]
     i = int(np.argmax(side / t))
-    return Comparison(
-        what, p[i], m[i], t[i], rule, why, routes, key=key, scale=scale, coarse=coarse
-    )
+    return Comparison(what, p[i], m[i], t[i], why=why, **details)
 
 
 def sampled(
@@ -70,12 +77,7 @@ def sampled(
     predicted: Any,
     mean: Any,
     error: Any = None,
-    *,
-    key: str = "",
-    rule: str = "equal",
-    routes: tuple[str, str] | None = None,
-    scale: float | None = None,
-    coarse: str = "",
+    **details: Unpack[KeyAndDetails],
 ) -> Comparison:
     """`worst` with a tolerance of Z standard errors; without `error` the last axis of `mean` holds
     (mean, standard error).
@@ -92,11 +94,7 @@ def sampled(
         mean,
         tolerance,
         STANDARD_ERRORS,
-        key=key,
-        rule=rule,
-        routes=routes,
-        scale=scale,
-        coarse=coarse,
+        **details,
     )
 
 
@@ -109,10 +107,7 @@ def stated(
     error: Any = 0.0,
     *,
     by: str = "",
-    rule: str = "equal",
-    routes: tuple[str, str] | None = None,
-    scale: float | None = None,
-    coarse: str = "",
+    **details: Unpack[Details],
 ) -> Comparison:
     """`worst` of numbers that the statement prints: half a unit of their last digit (`digit`), and Z
     standard errors where they were sampled.
@@ -125,6 +120,8 @@ def stated(
     drawn = bool(np.any(error))
     tolerance = digit / 2 + Z * np.asarray(error, dtype=float)
     why = f"half a printed digit{f'; {STANDARD_ERRORS}' if drawn else ''}"
+    if by:
+        details["routes"] = ("stated", by)
     return worst(
         what,
         value,
@@ -132,10 +129,7 @@ def stated(
         tolerance,
         why,
         key=key,
-        rule=rule,
-        routes=("stated", by) if by else routes,
-        scale=scale,
-        coarse=coarse,
+        **details,
     )
 
 
@@ -143,13 +137,8 @@ def exact_count(
     what: str,
     predicted: Any,
     measured: Any,
-    *,
-    key: str = "",
-    rule: str = "equal",
     why: str = EXACT_COUNT,
-    routes: tuple[str, str] | None = None,
-    scale: float | None = None,
-    coarse: str = "",
+    **details: Unpack[KeyAndDetails],
 ) -> Comparison:
     """`worst` of whole numbers, which may differ by less than one.
 
@@ -162,11 +151,7 @@ def exact_count(
         measured,
         HALF_COUNT,
         why,
-        key=key,
-        rule=rule,
-        routes=routes,
-        scale=scale,
-        coarse=coarse,
+        **details,
     )
 
 

@@ -29,7 +29,7 @@ def number(x: float | None, tolerance: float = 0.0, most: int = MOST) -> str:
         return str(int(x))
     size = math.floor(math.log10(abs(x)))
     wanted = 6 if tolerance == 0 else size + 2 - math.floor(math.log10(tolerance))
-    return _short(f"{x:#.{min(max(wanted, FEWEST), most)}g}")
+    return _without_zeros(f"{x:#.{min(max(wanted, FEWEST), most)}g}")
 
 
 def allowance(comparison: Comparison) -> str:
@@ -86,7 +86,7 @@ def caught(comparison: Comparison) -> str:
     if percent == float("inf"):
         return "–"
     shown = f"{percent:.0f}" if percent >= 9.5 else f"{percent:.1g}"
-    return f"{_short(shown) if 'e' in shown else shown} %"
+    return f"{_without_zeros(shown) if 'e' in shown else shown} %"
 
 
 def pretty(text: str) -> str:
@@ -104,10 +104,10 @@ def _power(match: re.Match[str]) -> str:
 
 
 def _tolerance(comparison: Comparison) -> str:
-    return _short(f"{comparison.tolerance:.2g}")
+    return _without_zeros(f"{comparison.tolerance:.2g}")
 
 
-def _short(text: str) -> str:
+def _without_zeros(text: str) -> str:
     """1.0e-06 as 1.0e-6, and no decimal point without decimals."""
     head, e, power = text.partition("e")
     return f"{head.removesuffix('.')}{e}{int(power)}" if e else text.removesuffix(".")

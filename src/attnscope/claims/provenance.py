@@ -5,7 +5,7 @@ full texts: where a number is known from reviews, slides or an abstract only, `k
 a place without a number says that none is known. A claim names the statements that it checks and
 its relation to them:
 
-    same           the statement, checked as it is
+    same           the statement, checked unchanged
     sharpened      the statement with numbers, constants, rates or a condition that are ours
     contradicted   the statement fails as it stands
     new here       no statement of a paper; the ones named are what it is about

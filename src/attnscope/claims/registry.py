@@ -99,7 +99,9 @@ def _rows_of(point: plugins.EntryPoint) -> dict[str, ListedClaim]:
         if not isinstance(claim, Claim):
             must = "a Claim of attnscope.claims.claim, a list of them, or a package of claims"
             raise point.refusal(type(claim).__name__, must)
-    return {claim.id: ListedClaim(point.origin, partial(_same, claim)) for claim in claims}
+    return {
+        claim.id: ListedClaim(point.origin, partial(_claim_itself, claim)) for claim in claims
+    }
 
 
 def _rows_of_package(
@@ -130,7 +132,7 @@ def _rows_of_package(
     }
 
 
-def _same(claim: Claim) -> Claim:
+def _claim_itself(claim: Claim) -> Claim:
     return claim
 
 
@@ -183,7 +185,9 @@ def selected_claims(only: Sequence[str] | None = None) -> list[Claim]:
     for pattern in only:
         if not fnmatch.filter(rows, pattern):
             must = "a pattern that matches a claim"
-            raise bad("only", "reproduce", must, f"{pattern!r}", _near(pattern, list(rows)))
+            raise bad(
+                "only", "reproduce", must, f"{pattern!r}", _closest_ids(pattern, list(rows))
+            )
     chosen = [
         name for name in rows if any(fnmatch.fnmatch(name, pattern) for pattern in only)
     ]
@@ -211,23 +215,25 @@ def one_claim(word: str) -> Claim:
         return rows[found[0]].load()
     must = "the id of one claim, its beginning, or a pattern that only it matches"
     if not found:
-        raise bad("ID", "attnscope show", must, f"{word!r}", _near(word, list(rows)))
-    raise bad("ID", "attnscope show", must, f"{word!r} ({len(found)} claims)", _some(found))
+        raise bad("ID", "attnscope show", must, f"{word!r}", _closest_ids(word, list(rows)))
+    raise bad(
+        "ID", "attnscope show", must, f"{word!r} ({len(found)} claims)", _first_ids(found)
+    )
 
 
-def _near(word: str, ids: Sequence[str]) -> str:
+def _closest_ids(word: str, ids: Sequence[str]) -> str:
     """What may have been meant: ids that contain the word, or look like it."""
     core = word.strip("*").lower()
     holding = [name for name in ids if core and core in name]
     if holding:
-        return f"'*{core}*' ({_some(holding)})"
+        return f"'*{core}*' ({_first_ids(holding)})"
     close = difflib.get_close_matches(core, ids, IDS_SHOWN, cutoff=0.5)
     if not close:
         close = [name for name in ids if core and core.split("-")[0] == name.split("-")[0]]
-    return _some(close) if close else "attnscope claims for the list"
+    return _first_ids(close) if close else "attnscope claims for the list"
 
 
-def _some(ids: Sequence[str]) -> str:
+def _first_ids(ids: Sequence[str]) -> str:
     """The first few of them in words."""
     shown = list(ids[:IDS_SHOWN])
     if len(ids) > IDS_SHOWN:

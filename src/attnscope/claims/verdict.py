@@ -172,13 +172,13 @@ class Verdict:
             "predicted": self.predicted,
             "measured": self.measured,
             "tolerance": self.tolerance,
-            "comparisons": [self._compared(c) for c in self.comparisons],
+            "comparisons": [self._comparison_record(c) for c in self.comparisons],
             "notes": "" if self.error else " ".join(self.notes.split()),
             "tables": [table.record() for table in self.tables],
             "seconds": round(self.seconds, 3),
         }
 
-    def _compared(self, comparison: Comparison) -> dict[str, Any]:
+    def _comparison_record(self, comparison: Comparison) -> dict[str, Any]:
         """One comparison as plain data."""
         return {
             "key": comparison.key,
@@ -212,8 +212,8 @@ def run_claim(claim: Claim, context: Context) -> Verdict:
     except (Skipped, NotInstalled) as reason:
         seen = {"holds": None, "skipped": str(reason)}
     except Exception as error:
-        seen = {"holds": False, "notes": _last_line(error), "error": _account(error)}
-    return Verdict(**(_described(claim) | seen), seconds=time.perf_counter() - start)
+        seen = {"holds": False, "notes": _last_line(error), "error": _short_traceback(error)}
+    return Verdict(**(_claim_fields(claim) | seen), seconds=time.perf_counter() - start)
 
 
 def run_named(claim_id: str, seed: int, full: bool, registry: str = REGISTRY) -> Verdict:
@@ -224,11 +224,11 @@ def run_named(claim_id: str, seed: int, full: bool, registry: str = REGISTRY) ->
 
 def broken_off(claim: Claim, error: str, seconds: float, origin: str = "") -> Verdict:
     """The verdict on a claim whose process ended under it."""
-    described = _described(claim) | {"origin": origin}
+    described = _claim_fields(claim) | {"origin": origin}
     return Verdict(**described, holds=False, notes=error, error=error, seconds=seconds)
 
 
-def _described(claim: Claim) -> dict[str, Any]:
+def _claim_fields(claim: Claim) -> dict[str, Any]:
     return {name: getattr(claim, name) for name in COPIED} | {"headline_key": claim.headline}
 
 
@@ -237,7 +237,7 @@ def _last_line(error: BaseException) -> str:
     return " ".join("".join(traceback.format_exception_only(error)).split())
 
 
-def _account(error: BaseException) -> str:
+def _short_traceback(error: BaseException) -> str:
     """A traceback below this file without folders: the same on every machine."""
     frames = traceback.extract_tb(error.__traceback__)[1:]
     lines = [

@@ -33,25 +33,27 @@ def print_fit(
     own = float(model.cv_losses_.mean())
     pooled = float(model.cv_mean_pool_losses_.mean())
     kind = type(model).__name__
+    groups = None if table.groups is None else len(set(table.groups.tolist()))
+    tokens, width = token_size(table)
+    assumption = {"assumption": model.assumption_} if kind.endswith("Classifier") else {}
     facts = {
         "model": str(written),
         "kind": kind,
         "bags": len(table.bags),
-        "tokens": token_size(table)[0],
-    }
-    facts |= {
-        "features": list(table.features) or token_size(table)[1],
+        "tokens": tokens,
+        "features": list(table.features) or width,
         "ignored": list(table.ignored),
+        "held_out_loss": own,
+        "mean_pool_loss": pooled,
+        "stages": list(model.stages_),
+        "components": model.components_,
+        **assumption,
+        **{f"{name}_share": getattr(model, f"{name}_share_", 0.0) for name in BASELINES},
+        "verdict": diagnosis.verdict,
+        "warnings": list(diagnosis.warnings),
+        "groups": groups,
+        "interval": model.interval,
     }
-    facts |= {"held_out_loss": own, "mean_pool_loss": pooled, "stages": list(model.stages_)}
-    facts |= {"components": model.components_}
-    if kind.endswith("Classifier"):
-        facts |= {"assumption": model.assumption_}
-    facts |= {f"{name}_share": getattr(model, f"{name}_share_", 0.0) for name in BASELINES}
-    facts |= {"verdict": diagnosis.verdict}
-    facts |= {"warnings": list(diagnosis.warnings)}
-    groups = None if table.groups is None else len(set(table.groups.tolist()))
-    facts |= {"groups": groups, "interval": model.interval}
     if as_json:
         print_json(facts)
         return

@@ -15,10 +15,10 @@ from attnscope.cli.json_text import print_json
 if TYPE_CHECKING:
     from attnscope.plugin_checks import CheckRecord
 
-HEAD = ["name", "checked", "worst", "verdict"]
+HEAD = ["what", "checked", "worst", "verdict"]
 LEGEND = (
-    "worst: the largest |difference| / allowed. Sampled numbers are allowed 5 standard errors: "
-    "with new seeds a correct task would be reported with probability below 1e-4. Seeds are fixed."
+    "worst: the largest |difference| / allowed. Sampled numbers may differ by 5 standard errors: a "
+    "correct task would fail with probability below 1e-4 if the seeds were not fixed."
 )
 
 
@@ -52,22 +52,27 @@ def check_plugin_command(
             }
         )
     elif records:
-        print(_shown(records, settings))
+        print(_records_text(records, settings))
     else:
         print("no plugin is installed.")
     raise typer.Exit(1 if failed else 0)
 
 
-def _shown(records: Sequence[CheckRecord], settings: int) -> str:
+def _records_text(records: Sequence[CheckRecord], settings: int) -> str:
     """A table for each plugin, the sentences about what fails or is skipped, and the counts."""
     parts = []
     for plugin in dict.fromkeys(record.plugin for record in records):
         theirs = [record for record in records if record.plugin == plugin]
         rows = [
-            [r.name, r.checked, "" if r.worst is None else f"{r.worst:.2f}", r.verdict]
+            [
+                _thing_name(r),
+                r.checked,
+                "" if r.worst is None else f"{r.worst:.2f}",
+                r.verdict,
+            ]
             for r in theirs
         ]
-        for i in range(len(rows) - 1, 0, -1):  # a name once
+        for i in range(len(rows) - 1, 0, -1):  # each thing is named once
             if (theirs[i].kind, theirs[i].name) == (theirs[i - 1].kind, theirs[i - 1].name):
                 rows[i][0] = ""
         parts.append(f"{plugin}\n\n{table(HEAD, rows, 2, COLUMNS)}")
@@ -89,3 +94,8 @@ def _shown(records: Sequence[CheckRecord], settings: int) -> str:
     parts.append(textwrap.fill(at, COLUMNS))
     parts.append(f"{len(records)} checks: {', '.join(counts)}")
     return "\n\n".join(parts)
+
+
+def _thing_name(record: CheckRecord) -> str:
+    """The kind and the name; the id of a claim says what it is."""
+    return record.name if record.kind == "claim" else f"{record.kind} {record.name}"

@@ -24,7 +24,7 @@ from attnscope.files import reason
 
 class Commands(TyperGroup):
     """The commands: one that is stopped ends with one sentence and the code of shells for Ctrl-C,
-    and what the parser refuses is said in the house's words.
+    and what the parser refuses is reported like every other error.
     """
 
     typed: Sequence[str] = ()
@@ -214,7 +214,7 @@ class _Status(_Nowhere):
 
 
 def as_typed(x: Any) -> str:
-    """A flat argument as it is typed."""
+    """A flat argument as typed."""
     if isinstance(x, list | tuple):
         return ",".join(as_typed(part) for part in x)
     return f"{x:g}" if isinstance(x, float) else str(x)

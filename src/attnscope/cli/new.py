@@ -71,12 +71,12 @@ def new_command(
     ] = Path("."),
     as_json: Json = False,
 ) -> None:
-    """Write a working file for a task, a predictor or a claim of yours,
+    """Write a working file for your own task, predictor or claim,
     and a test that runs; or a plugin, an installable folder with all of them.
     """
     if kind not in KINDS:
         raise bad("KIND", OF, f"one of {', '.join(KINDS)}", kind)
-    words = _words(name)
+    words = _name_words(name)
     _check_folder(out)
     texts = _plugin_texts(out, words) if kind == PLUGIN else _file_texts(kind, out, words)
     for target, text in texts.items():
@@ -101,8 +101,8 @@ def new_command(
 def _file_texts(kind: str, out: Path, words: Mapping[str, str]) -> dict[Path, str]:
     """The file and its test, by path; one sentence where either is there."""
     texts = {
-        out / f"{words['name']}.py": _filled(kind, words),
-        out / f"test_{words['name']}.py": _filled(f"{kind}_test", words),
+        out / f"{words['name']}.py": _filled_template(kind, words),
+        out / f"test_{words['name']}.py": _filled_template(f"{kind}_test", words),
     }
     for target in texts:  # both, before either is written
         if target.exists():
@@ -123,18 +123,20 @@ def _plugin_texts(out: Path, words: Mapping[str, str]) -> dict[Path, str]:
     texts = {}
     for path, pattern in PLUGIN_FILES.items():
         named = words | {"Name": words["Name"] + CLASS_ENDINGS.get(pattern, "")}
-        texts[folder / path.format(**words)] = _filled(pattern, named, single_file=False)
+        texts[folder / path.format(**words)] = _filled_template(
+            pattern, named, single_file=False
+        )
     return texts
 
 
-def _filled(pattern: str, words: Mapping[str, str], single_file: bool = True) -> str:
+def _filled_template(pattern: str, words: Mapping[str, str], single_file: bool = True) -> str:
     """The text of a pattern with the names put in."""
     path = files("attnscope.cli") / "templates" / f"{pattern}.txt"
     text = FILE_PART.sub(r"\1" if single_file else "", path.read_text(encoding="utf-8"))
     return Template(text).substitute(words)
 
 
-def _words(name: str) -> dict[str, str]:
+def _name_words(name: str) -> dict[str, str]:
     """$name, $Name, $word and $family, or one sentence."""
     parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_").lower().split("_")
     module = "_".join(parts)

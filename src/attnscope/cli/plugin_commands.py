@@ -37,18 +37,18 @@ def plugin_command(name: str) -> Any | None:
             raise points[0].refusal(
                 type(function).__name__, "a function that Typer understands"
             )
-        return _command(name, function)
+        return _click_command(name, function)
     except AttnscopeError as error:
-        return _command(name, _refusing(error))
+        return _click_command(name, _refusing_command(error))
 
 
-def _command(name: str, function: Any) -> Any:
+def _click_command(name: str, function: Any) -> Any:
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     alone.command(name)(function)
     return typer.main.get_command(alone)
 
 
-def _refusing(error: AttnscopeError) -> Any:
+def _refusing_command(error: AttnscopeError) -> Any:
     def refuse() -> None:
         """Cannot be loaded."""
         raise error

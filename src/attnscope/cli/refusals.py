@@ -1,4 +1,4 @@
-"""What the parser of the command line refuses, in the house's one sentence: what, of whom, must be,
+"""What the parser of the command line refuses, in the one sentence of every error: what, of whom, must be,
 got, try.
 
 The parser (click, or typer's own copy of it) says "Invalid value for '--dim': ... integer". Here

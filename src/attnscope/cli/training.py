@@ -109,13 +109,13 @@ def train_command(
     run = at.train(
         chosen.make_task(),
         trained if heads is None else at.MultiHead(trained, heads),
-        start,
+        cast(Any, start),  # `train` refuses what it does not know
         runs=runs,
         steps=steps,
         step_size=step_size,
         log_every=max(1, steps // 100) if log_every is None else log_every,
         batch_size=batch_size,
-        engine=cast("EngineName", engine),  # `train` refuses any other word
+        engine=cast("EngineName", engine),
         swap_move=swap_move,
         seed=seed,
     )

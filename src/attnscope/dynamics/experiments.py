@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from attnscope.dynamics.starts import StartName
 from attnscope.dynamics.train import EngineName, train
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.errors import bad
@@ -25,7 +26,7 @@ class Experiment(NamedTuple):
     temperature: Temperature
     step_size: float
     steps: int
-    start: str
+    start: StartName
     log_every: int
     batch_size: int | None = None
     noise: float = 0.0

@@ -36,6 +36,8 @@ from scipy.special import softmax
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
+from attnscope.tasks.planted.random_length import RandomLength
+from attnscope.tasks.planted.single_location import SingleLocation
 
 __all__ = ["MessagePassing", "message_passing"]
 
@@ -142,7 +144,7 @@ def message_passing(
     strength: float,
     noise: float,
     location_probs: np.ndarray | None = None,
-    task: Any = None,
+    task: SingleLocation | RandomLength | None = None,
     steps: int = MOST_STEPS,
     start: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> MessagePassing:

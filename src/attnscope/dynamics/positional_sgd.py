@@ -76,7 +76,7 @@ class PositionalRuns:
 
 def positional_sgd(
     task: PositionalSemantic | Sequence[PositionalSemantic],
-    start: Any = None,
+    start: tuple[Any, Any] | None = None,
     *,
     runs: int = 16,
     steps: int = 1000,

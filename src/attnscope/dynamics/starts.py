@@ -37,7 +37,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -49,7 +49,15 @@ from attnscope.tasks.planted.single_location import Batch, SingleLocation
 from attnscope.theory.overlaps import Overlaps, alignment_of, checked_overlaps
 from attnscope.theory.risks.multi_head_risk import heads_gram
 
-__all__ = ["Moments", "Start", "sphere_grams", "starting_grams", "starting_overlaps"]
+__all__ = [
+    "HeadsStart",
+    "Moments",
+    "Start",
+    "StartName",
+    "sphere_grams",
+    "starting_grams",
+    "starting_overlaps",
+]
 
 START_STREAM = 0x57A27  # keeps the starts' random streams apart from every engine's
 HEADS_STREAM = 0x4EAD5  # and those of several heads apart from these
@@ -114,7 +122,9 @@ class Moments:
         return k0, v0 - (v0 @ k0) * k0
 
 
-Start = str | Moments | Overlaps | tuple[np.ndarray, np.ndarray]
+StartName = Literal["sphere", "manifold", "moments"]
+Start = StartName | Moments | Overlaps | tuple[np.ndarray, np.ndarray]
+HeadsStart = Literal["sphere"] | tuple[np.ndarray, np.ndarray] | np.ndarray
 
 
 def starting_overlaps(task: PlantedTask, start: Start, runs: int, seed: int) -> np.ndarray:

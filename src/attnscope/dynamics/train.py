@@ -24,7 +24,7 @@ from attnscope.dynamics.heads import HeadTrajectory
 from attnscope.dynamics.loop import advance
 from attnscope.dynamics.schedule import check_schedule, temperatures
 from attnscope.dynamics.setup import HeadSetup, Setup
-from attnscope.dynamics.starts import Start, starting_grams, starting_overlaps
+from attnscope.dynamics.starts import HeadsStart, Start, starting_grams, starting_overlaps
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
@@ -61,7 +61,7 @@ def train(
 def train(
     task: PlantedTask,
     predictor: MultiHead,
-    start: Any = "sphere",
+    start: HeadsStart = "sphere",
     runs: int = 30,
     steps: int = 20_000,
     step_size: float = 4e-3,
@@ -76,9 +76,9 @@ def train(
 
 
 def train(
-    task: Any,
+    task: PlantedTask,
     predictor: Predictor | MultiHead,
-    start: Any = "sphere",
+    start: Start | HeadsStart = "sphere",
     runs: int = 30,
     steps: int = 20_000,
     step_size: float = 4e-3,
@@ -114,7 +114,7 @@ def train(
     (heads.py).
 
     A schedule (predictor.temperature a function of the step) is checked before anything runs, up to
-    step 10^7; beyond, as it is used. Ctrl-C returns what was logged; `extend` goes on from there.
+    step 10^7; beyond, when it is used. Ctrl-C returns what was logged; `extend` goes on from there.
 
     >>> from attnscope.predictors.attention import Erf
     >>> from attnscope.tasks.planted.single_location import SingleLocation

@@ -10,7 +10,7 @@ a logarithmic scale, from MIN_DRAWN_ATTENTION on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from attnscope.errors import bad
 from attnscope.estimators.bags.bags import Bags
 from attnscope.figures.figure import Figure, Heat, Line, Panel, Points
 from attnscope.numerics.border import validation as check
+
+if TYPE_CHECKING:
+    from attnscope.estimators.classifier import SingleLocationClassifier
+    from attnscope.estimators.regressor import SingleLocationRegressor
 
 __all__ = ["plot_attention"]
 
@@ -31,7 +35,7 @@ PLOT_NAME = "plot_attention"
 
 
 def plot_attention(
-    model: Any,
+    model: SingleLocationRegressor | SingleLocationClassifier,
     bag: Any,
     labels: Sequence[Any] | None = None,
     coords: Any = None,

@@ -4,7 +4,7 @@ names beside lines: `labels_matplotlib`), `render_plotly` (the explorer), `inlin
 a page); `outcomes` (runs drawn by how they ended); `check` (what could mislead; labels beside
 lines: `check_labels`).
 
-Imports nothing of the project but `errors` and `files`; every room may import it.
+Imports nothing of the project but `errors` and `files`; every package may import it.
 """
 
 from attnscope.lazy_namespace import lazy_namespace

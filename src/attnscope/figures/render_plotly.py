@@ -205,15 +205,12 @@ def _kind_colours(mark: Heat, trace: dict[str, Any], place: str) -> dict[str, An
 def _axes(
     panel: Panel, suffix: str, place: tuple[list[float], list[float]]
 ) -> dict[str, Any]:
-    x = _axis(panel.x_label, panel.log_x, panel.x_range, panel.x_names) | {
-        "anchor": f"y{suffix}",
-        "domain": place[0],
-    }
-    y = _axis(panel.y_label, panel.log_y, panel.y_range, panel.y_names) | {
-        "anchor": f"x{suffix}",
-        "domain": place[1],
-    }
-    return {f"xaxis{suffix}": x, f"yaxis{suffix}": y}
+    axes = {}
+    for which, other, domain in zip("xy", "yx", place):
+        names = (f"{which}_label", f"log_{which}", f"{which}_range", f"{which}_names")
+        axis = _axis(*(getattr(panel, name) for name in names))
+        axes[f"{which}axis{suffix}"] = axis | {"anchor": f"{other}{suffix}", "domain": domain}
+    return axes
 
 
 def _axis(

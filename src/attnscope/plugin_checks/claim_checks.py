@@ -45,22 +45,22 @@ def claim_records(name: str, row: ListedClaim) -> Iterator[CheckRecord]:
 
     def run() -> float | None:
         verdicts.append(run_claim(row.load(), Context(seed=0)))
-        return _as_declared(verdicts[0])
+        return _check_verdict(verdicts[0])
 
     steps: list[tuple[str, Callable[[], float | None]]] = [
-        ("loads, and its id is its file's name", lambda: _loaded(row)),
+        ("loads, and its id is its file's name", lambda: _check_load(row)),
         ("verdict at seed 0 as declared", run),
-        ("sentences name comparisons", lambda: _tied(row.load(), verdicts[0])),
-        ("figure cannot mislead", lambda: _figure(verdicts[0])),
+        ("sentences name comparisons", lambda: _check_sentences(row.load(), verdicts[0])),
+        ("figure cannot mislead", lambda: _check_figure(verdicts[0])),
     ]
     yield from checks(row.origin, "claim", name, steps)
 
 
-def _loaded(row: ListedClaim) -> None:
+def _check_load(row: ListedClaim) -> None:
     row.load()
 
 
-def _as_declared(verdict: Verdict) -> float:
+def _check_verdict(verdict: Verdict) -> float:
     if verdict.error:
         raise CheckFailed(f"the check broke off: {verdict.notes}")
     if verdict.holds is None:
@@ -81,7 +81,7 @@ def _as_declared(verdict: Verdict) -> float:
     return worst
 
 
-def _tied(claim: Claim, verdict: Verdict) -> None:
+def _check_sentences(claim: Claim, verdict: Verdict) -> None:
     if verdict.holds is None:
         raise CheckSkipped(verdict.skipped)
     known = [c.key for c in verdict.comparisons if c.key]
@@ -100,7 +100,7 @@ def _tied(claim: Claim, verdict: Verdict) -> None:
         )
 
 
-def _figure(verdict: Verdict) -> None:
+def _check_figure(verdict: Verdict) -> None:
     if verdict.figure is None:
         raise CheckSkipped(verdict.skipped)
     needs("matplotlib", "the check of a figure")

@@ -18,13 +18,13 @@ __all__ = ["paper_records"]
 def paper_records(point: EntryPoint) -> Iterator[CheckRecord]:
     """The checks of one module of papers."""
     steps = [
-        ("statements belong to papers", lambda: _consistent(point)),
+        ("statements belong to papers", lambda: _check_papers(point)),
         ("keys are new", lambda: broken_sentence(point, known_papers().broken)),
     ]
     yield from checks(point.origin, "papers", point.name, steps)
 
 
-def _consistent(point: EntryPoint) -> None:
+def _check_papers(point: EntryPoint) -> None:
     loaded = point.load()
     papers = getattr(loaded, "PAPERS", None)
     statements = getattr(loaded, "STATEMENTS", None)
@@ -33,7 +33,7 @@ def _consistent(point: EntryPoint) -> None:
     for key, paper in papers.items():
         if not isinstance(paper, Paper):
             raise CheckFailed(f"PAPERS[{key!r}] is a {type(paper).__name__}, not a Paper.")
-        _no_empty_text(f"PAPERS[{key!r}]", paper, ())
+        _check_texts(f"PAPERS[{key!r}]", paper, ())
     for key, said in statements.items():
         if not isinstance(said, Statement):
             raise CheckFailed(
@@ -47,12 +47,10 @@ def _consistent(point: EntryPoint) -> None:
             raise CheckFailed(
                 f"the key {key!r} of a statement must begin with '{said.paper}/'."
             )
-        _no_empty_text(f"STATEMENTS[{key!r}]", said, ("missing",))
+        _check_texts(f"STATEMENTS[{key!r}]", said, ("missing",))
 
 
-def _no_empty_text(
-    name: str, entry: Paper | Statement, may_be_empty: tuple[str, ...]
-) -> None:
+def _check_texts(name: str, entry: Paper | Statement, may_be_empty: tuple[str, ...]) -> None:
     for field, text in asdict(entry).items():
         if field not in may_be_empty and not str(text).strip():
             raise CheckFailed(f"{name} has an empty {field}.")

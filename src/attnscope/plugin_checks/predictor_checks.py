@@ -21,8 +21,8 @@ from attnscope.plugin_checks.sampled_risk import (
     head_vectors,
     risk_strain,
 )
-from attnscope.plugin_checks.settings import random_settings
-from attnscope.plugin_checks.task_checks import announced_entry, setting_words
+from attnscope.plugin_checks.settings import worst_of_settings
+from attnscope.plugin_checks.task_checks import announced_entry, load_step
 from attnscope.plugins import EntryPoint
 from attnscope.predictors.attention import has_one_head, is_componentwise, is_normalised
 from attnscope.registry import Entry
@@ -44,27 +44,32 @@ def predictor_records(point: EntryPoint, settings: int) -> Iterator[CheckRecord]
     def entry() -> Entry:
         return announced_entry(point, "predictor")
 
-    def made() -> None:
-        entry().make()
-
     steps: list[tuple[str, Callable[[], float | None]]] = [
-        ("loads, with a name of its own", made),
-        ("weights follow the tokens", lambda: _each(_weights, entry(), settings)),
-        ("risk against two samplings", lambda: _each(_risks, entry(), settings)),
-        ("gradient against differences", lambda: _each(_gradients, entry(), settings)),
+        load_step(entry),
+        (
+            "weights follow the tokens",
+            lambda: _one_head_worst(_weights, entry(), settings),
+        ),
+        ("risk against two samplings", lambda: _one_head_worst(_risks, entry(), settings)),
+        (
+            "gradient against differences",
+            lambda: _one_head_worst(_gradients, entry(), settings),
+        ),
     ]
     yield from checks(point.origin, "predictor", point.name, steps)
 
 
-def _each(check: Callable[[Any, int, str], float], entry: Entry, settings: int) -> float:
-    found = []
-    for seed, (values, predictor) in enumerate(random_settings(entry, settings, seed=0)):
+def _one_head_worst(
+    check: Callable[[Any, int, str], float], entry: Entry, settings: int
+) -> float | None:
+    def checked(predictor: Any, seed: int, where: str) -> float:
         if not has_one_head(predictor):
             raise CheckSkipped("only predictors of one head are checked")
         if not getattr(predictor, "any_length", True):
             raise CheckSkipped("a predictor of sequences of one length is not checked")
-        found.append(check(predictor, seed, setting_words(values)))
-    return max(found)
+        return check(predictor, seed, where)
+
+    return worst_of_settings(checked, entry, settings)
 
 
 def _weights(predictor: Any, seed: int, where: str) -> float:

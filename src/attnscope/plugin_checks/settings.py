@@ -8,7 +8,7 @@ tokens can be sampled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from attnscope.plugin_checks.record import CheckFailed
 from attnscope.registry import Argument, Entry
 
-__all__ = ["random_settings", "small_setting"]
+__all__ = ["setting_words", "small_setting", "worst_of_settings"]
 
 # small enough to sample 40,000 sequences of whole tokens; dim leaves room for up to four teachers
 SMALL = {"dim": (6, 12), "length": (2, 6)}
@@ -78,3 +78,23 @@ def _drawn_value(argument: Argument, default: Any, rng: np.random.Generator) -> 
         value = float(default) * 2.0 ** rng.uniform(-1, 1)
     value = min(max(value, argument.low), argument.high)
     return round(value) if argument.whole else value
+
+
+def worst_of_settings(
+    check: Callable[[Any, int, str], float | None], entry: Entry, settings: int
+) -> float | None:
+    """The worst of a check over the settings, each with a seed of its own."""
+    found = [
+        check(made, seed, setting_words(values))
+        for seed, (values, made) in enumerate(random_settings(entry, settings, seed=0))
+    ]
+    return max((x for x in found if x is not None), default=None)
+
+
+def setting_words(values: dict[str, Any]) -> str:
+    """A setting in a sentence: `dim=8, signal=1.3`."""
+    shown = {name: x for name, x in values.items() if x is not None}
+    return ", ".join(
+        f"{name}={x:.3g}" if isinstance(x, float) else f"{name}={x}"
+        for name, x in shown.items()
+    )

@@ -29,7 +29,7 @@ from attnscope.plugin_checks.sampled_risk import (
     ratio,
     risk_strain,
 )
-from attnscope.plugin_checks.settings import random_settings, small_setting
+from attnscope.plugin_checks.settings import small_setting, worst_of_settings
 from attnscope.plugins import PLAIN_WORD, EntryPoint
 from attnscope.predictors.attention import Erf, Softmax
 from attnscope.registry import PREDICTORS, TASKS, Entry
@@ -38,7 +38,7 @@ from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.plugin_entries import add_plugin, hyphenated
 from attnscope.theory.risk import risk
 
-__all__ = ["announced_entry", "setting_words", "task_records"]
+__all__ = ["announced_entry", "load_step", "task_records"]
 
 HEADS = (Softmax(1.0), Erf(0.5))
 RUNS = 200
@@ -54,17 +54,29 @@ def task_records(point: EntryPoint, settings: int) -> Iterator[CheckRecord]:
     def entry() -> Entry:
         return announced_entry(point, "task")
 
-    def made() -> None:
-        entry().make()
-
     steps: list[tuple[str, Callable[[], float | None]]] = [
-        ("loads, with a name of its own", made),
-        ("samples repeat by seed", lambda: _each(_samples, entry(), settings)),
-        ("risk against sampled tokens", lambda: _each(_risks, entry(), settings)),
-        ("gradient against differences", lambda: _each(_gradients, entry(), settings)),
-        ("SGD in law against SGD on vectors", lambda: _training(entry())),
+        load_step(entry),
+        ("samples repeat by seed", lambda: _planted_worst(_samples, entry(), settings)),
+        (
+            "risk against sampled tokens",
+            lambda: _planted_worst(_risks, entry(), settings),
+        ),
+        (
+            "gradient against differences",
+            lambda: _planted_worst(_gradients, entry(), settings),
+        ),
+        ("SGD by overlaps and by vectors", lambda: _check_training(entry())),
     ]
     yield from checks(point.origin, "task", point.name, steps)
+
+
+def load_step(entry: Callable[[], Entry]) -> tuple[str, Callable[[], None]]:
+    """The check that a row is found and makes its object from the defaults."""
+
+    def load() -> None:
+        entry().make()
+
+    return "loads, with a name of its own", load
 
 
 def announced_entry(point: EntryPoint, what: str) -> Entry:
@@ -76,26 +88,12 @@ def announced_entry(point: EntryPoint, what: str) -> Entry:
     return (TASKS if what == "task" else PREDICTORS)[hyphenated(point.name)]
 
 
-def setting_words(values: dict[str, Any]) -> str:
-    """A setting in a sentence: `dim=8, signal=1.3`."""
-    shown = {name: x for name, x in values.items() if x is not None}
-    return ", ".join(
-        f"{name}={x:.3g}" if isinstance(x, float) else f"{name}={x}"
-        for name, x in shown.items()
-    )
-
-
-def _each(
+def _planted_worst(
     check: Callable[[Any, int, str], float | None], entry: Entry, settings: int
 ) -> float | None:
-    """The worst of a check over the settings, each with a seed of its own."""
     if not entry.planted:
         raise CheckSkipped("a task without planted directions has no heads to check")
-    found = [
-        check(task, seed, setting_words(values))
-        for seed, (values, task) in enumerate(random_settings(entry, settings, seed=0))
-    ]
-    return max((x for x in found if x is not None), default=None)
+    return worst_of_settings(check, entry, settings)
 
 
 def _samples(task: Any, seed: int, where: str) -> None:
@@ -133,7 +131,7 @@ def _gradients(task: Any, seed: int, where: str) -> float:
 # -- training --------------------------------------------------------------------------------------
 
 
-def _training(entry: Entry) -> float:
+def _check_training(entry: Entry) -> float:
     if not entry.planted:
         raise CheckSkipped("a task without planted directions is not trained")
     values = small_setting(entry)
@@ -186,8 +184,8 @@ def _law_strain(a: np.ndarray, b: np.ndarray) -> float:
         )
     if not worst <= 1:
         raise CheckFailed(
-            f"after {STEPS} steps of SGD the overlaps of {RUNS} runs in law and on vectors differ "
-            f"by {worst * STANDARD_ERRORS:.1f} standard errors; {STANDARD_ERRORS} are allowed.",
+            f"after {STEPS} steps of SGD, {RUNS} runs on overlaps and {RUNS} on vectors differ by "
+            f"{worst * STANDARD_ERRORS:.1f} standard errors; {STANDARD_ERRORS} are allowed.",
             worst,
         )
     return worst

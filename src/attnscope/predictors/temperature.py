@@ -51,7 +51,7 @@ class InverseTime:
 
 
 def checked_temperature(temperature: object, of: str) -> Temperature:
-    """A number >= 0 as a float, or a callable as it is."""
+    """A number >= 0 as a float, or a callable unchanged."""
     if callable(temperature):
         return temperature
     return check.real(

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from attnscope.claims.numbers import number
 from attnscope.claims.table import Cell
 
-__all__ = ["shown_cell", "table_lines"]
+__all__ = ["row_lines", "shown_cell", "table_lines"]
 
 COLUMN_GAP = 2  # columns of the terminal between those of a table
 LEAST_WIDTH = 6  # to which the widest column may shrink
@@ -49,7 +50,7 @@ def table_lines(table: Mapping[str, Any], width: int, indent: str = "  ") -> lis
     widths = _widths([table["columns"], *rows], width - len(indent))
     lines = textwrap.wrap(table["title"], width - len(indent))
     for row in (table["columns"], *rows):
-        lines += _row(row, widths, numeric)
+        lines += row_lines(row, widths, numeric)
     return [(indent + line).rstrip() for line in lines]
 
 
@@ -61,15 +62,17 @@ def _widths(rows: Sequence[Sequence[str]], room: int) -> list[int]:
     return widths
 
 
-def _row(row: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> list[str]:
-    """One row, as many lines as its longest cell needs."""
+def row_lines(
+    row: Sequence[str], widths: Sequence[int], numeric: Sequence[bool] = ()
+) -> list[str]:
+    """One row, as many lines as its longest cell needs; `numeric` columns to the right."""
     cells = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, widths)]
     lines = []
     for i in range(max(map(len, cells))):
         parts = [cell[i] if i < len(cell) else "" for cell in cells]
         padded = [
             part.rjust(width) if right else part.ljust(width)
-            for part, width, right in zip(parts, widths, numeric)
+            for part, width, right in zip_longest(parts, widths, numeric)
         ]
-        lines.append((" " * COLUMN_GAP).join(padded))
+        lines.append((" " * COLUMN_GAP).join(padded).rstrip())
     return lines

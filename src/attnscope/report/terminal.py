@@ -18,6 +18,7 @@ from attnscope.claims.claim import Claim
 from attnscope.claims.numbers import number, prediction
 from attnscope.claims.registry import OWN
 from attnscope.claims.verdict import WORDS, Verdict
+from attnscope.report.tables import row_lines
 
 __all__ = ["Display", "claims_json", "claims_table", "display", "summary"]
 
@@ -164,14 +165,14 @@ def claims_table(claims: Sequence[Claim], origins: Mapping[str, str] | None = No
     width = min(max((len(claim.id) for claim in claims), default=0), ID_COLUMNS)
     width = max(width, len("claim"))
     widths = (width, COLUMNS - width - 2)
-    lines = _row(("claim", "title, and where it is from"), widths)
+    lines = row_lines(("claim", "title, and where it is from"), widths)
     last = ""
     for claim in claims:
         origin = (origins or {}).get(claim.id, "")
         if origin != last and not origin.startswith(OWN):
             lines += ["", f"from {origin}"]
         last = origin
-        lines += _row((claim.id, claim.title), widths)
+        lines += row_lines((claim.id, claim.title), widths)
         told = textwrap.wrap(claim.source, widths[1] - 2, break_on_hyphens=False)
         lines += [" " * (width + 4) + line for line in told]
     return "\n".join(lines)
@@ -189,17 +190,6 @@ def claims_json(
             "origin": (origins or {}).get(claim.id, "attnscope"),
         }
         for claim in claims
-    ]
-
-
-def _row(cells: tuple[str, ...], widths: tuple[int, ...]) -> list[str]:
-    """One row of a table, as many lines as its longest cell needs."""
-    wrapped = [textwrap.wrap(cell, width) or [""] for cell, width in zip(cells, widths)]
-    height = max(map(len, wrapped))
-    padded = [lines + [""] * (height - len(lines)) for lines in wrapped]
-    return [
-        "  ".join(f"{part:<{width}}" for part, width in zip(parts, widths)).rstrip()
-        for parts in zip(*padded)
     ]
 
 

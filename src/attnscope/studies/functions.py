@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.dynamics.overlap_runs import at_temperature
+from attnscope.dynamics.starts import StartName
 from attnscope.dynamics.train import train
 from attnscope.errors import AttnscopeError, bad
 from attnscope.predictors.temperature import InverseTime
@@ -109,7 +110,7 @@ def outcomes(
     length: int | None = None,
     predictor: str = "erf",
     rate: float = 0.0,
-    start: str = "sphere",
+    start: StartName = "sphere",
     runs: int = 30,
     steps: int = 20_000,
     step_size: float = 4e-3,
@@ -197,7 +198,7 @@ NEEDED_ARGUMENTS = {
 
 def check_cell(function: Callable[..., Any], cell: Mapping[str, Any]) -> None:
     """Refuse, before anything runs, words and arguments that the catalogue does not have;
-    functions of yours check themselves.
+    your own functions check themselves.
     """
     if function not in FUNCTIONS.values():
         return

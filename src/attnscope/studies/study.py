@@ -19,7 +19,7 @@
     y = "length"
     value = "optimal_temperature"
 
-The engine that runs it (grid, content key, crash-safe store, processes, Dask) is the room sweeps/;
+The engine that runs it (grid, content key, crash-safe store, processes, Dask) is the package sweeps/;
 nothing here knows how cells are executed.
 """
 
@@ -86,34 +86,21 @@ class Study:
             store,
             workers,
             scheduler,
-            seed=self.seed,
-            version=self.version(),
             timeout=timeout,
-            progress=progress,
+            **self._options(progress),
         )
 
     def status(self, store: str | os.PathLike[str], progress: bool = False) -> engine.Status:
-        return engine.status(
-            self.function,
-            self.cells,
-            store,
-            seed=self.seed,
-            version=self.version(),
-            progress=progress,
-        )
+        return engine.status(self.function, self.cells, store, **self._options(progress))
 
     def dry_run(self, store: str | os.PathLike[str], progress: bool = False) -> engine.Plan:
-        return engine.dry_run(
-            self.function,
-            self.cells,
-            store,
-            seed=self.seed,
-            version=self.version(),
-            progress=progress,
-        )
+        return engine.dry_run(self.function, self.cells, store, **self._options(progress))
+
+    def _options(self, progress: bool) -> dict[str, Any]:
+        return {"seed": self.seed, "version": self.version(), "progress": progress}
 
     def version(self) -> str:
-        """The source of the modules that words of yours name ("module:word"):
+        """The source of the modules that your own names refer to ("module:word"):
         edited, their cells are computed anew.
         """
         named = modules_of(
@@ -219,7 +206,7 @@ def _function(name: Any, of: str) -> Callable[..., Any]:
 
 
 def _axis(values: Any, name: str, of: str) -> list[Any]:
-    """A list as it is, a single value as a list of one, or a range {from, to, count, scale,
+    """A list unchanged, a single value as a list of one, or a range {from, to, count, scale,
     whole}.
     """
     if not isinstance(values, dict):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from attnscope.errors import AttnscopeError, bad
 from attnscope.sweeps.cell_result import CellResult, Outcomes, Task, run_cell
 
-__all__ = ["CellResult", "Where", "check_where", "execute", "run_cell"]
+__all__ = ["CellResult", "Where", "check_where", "check_workers", "execute", "run_cell"]
 
 
 class Where(NamedTuple):
@@ -61,16 +61,7 @@ def check_where(function: Callable[..., Any], where: Where) -> None:
         raise AttnscopeError(
             "sweep must be given workers or scheduler, got both; try only one of them."
         )
-    if workers is not None and (
-        isinstance(workers, bool) or not isinstance(workers, int) or workers < 1
-    ):
-        raise bad(
-            "workers",
-            "sweep",
-            "a whole number >= 1, or None for this process",
-            workers,
-            "workers=2",
-        )
+    check_workers(workers, "sweep")
     if scheduler is not None and not isinstance(scheduler, str):
         raise bad(
             "scheduler",
@@ -88,6 +79,20 @@ def check_where(function: Callable[..., Any], where: Where) -> None:
             "importable by name (module-level, in a .py file)",
             function,
             "moving it to a module",
+        )
+
+
+def check_workers(workers: object, of: str) -> None:
+    """Refuse what is no number of processes."""
+    if workers is not None and (
+        isinstance(workers, bool) or not isinstance(workers, int) or workers < 1
+    ):
+        raise bad(
+            "workers",
+            of,
+            "a whole number >= 1, or None for this process",
+            workers,
+            "workers=2",
         )
 
 

@@ -106,7 +106,7 @@ def risk(
     """Population risk at the given overlaps (numbers or arrays that broadcast).
 
     Args:
-        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        task: a planted task: SingleLocation, MultiLocation, ..., or your own Planted.
         predictor: with overlaps one head; with a Gram matrix also a MultiHead, or a function
             f(fields (L, m), temperature 1.0) of the projections of one sequence, by JAX.
         overlaps: an Overlaps, or Gram matrices (..., V, V) of (k_1, v_1, ..., teachers).
@@ -252,7 +252,7 @@ def risk_gradient(
     their standard errors as `error`.
 
     Args:
-        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        task: a planted task: SingleLocation, MultiLocation, ..., or your own Planted.
         predictor: one head, at a temperature.
         overlaps: numbers or arrays that broadcast.
 
@@ -303,7 +303,7 @@ def risk_function(task: PlantedTask, predictor: Predictor) -> Callable[[Overlaps
     2 log(length) <= 192.
 
     Args:
-        task: a planted task: SingleLocation, MultiLocation, ..., or a Planted of yours.
+        task: a planted task: SingleLocation, MultiLocation, ..., or your own Planted.
         predictor: one head whose exact risk is a JAX function; any other is refused.
 
     >>> import attnscope as at

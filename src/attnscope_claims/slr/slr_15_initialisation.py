@@ -27,7 +27,7 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, mean_and_error, stated, wilson, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.engines.population_exact import PopulationExact
-from attnscope.dynamics.starts import Moments, starting_overlaps
+from attnscope.dynamics.starts import Moments, StartName, starting_overlaps
 from attnscope.dynamics.train import train
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.figures.figure import Figure, Line, Points
@@ -119,7 +119,7 @@ def check(context: Context) -> Evidence:
 
 
 def _train_runs(
-    start: str | Overlaps,
+    start: StartName | Overlaps,
     runs: int,
     steps: int,
     every: int,

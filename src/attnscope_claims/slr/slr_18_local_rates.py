@@ -15,12 +15,15 @@ starts (s |theta| about .7) the first-order time is an estimate only: shown, not
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.rates import EscapeTime, MeasuredRate
+from attnscope.dynamics.starts import StartName
 from attnscope.dynamics.train import train
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.figures.figure import Figure, Line, Panel, Points
@@ -87,7 +90,7 @@ def _train(lam: float, start: str, runs: int, seed: int) -> Trajectory:
     return train(
         TASK,
         Erf(lam),
-        start,
+        cast(StartName, start),
         runs,
         STEPS[lam],
         ALPHA,

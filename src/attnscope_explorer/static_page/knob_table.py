@@ -47,8 +47,10 @@ def _colours() -> dict[str, Any]:
     """Colours and symbols as the live page has them."""
     predictors = {word: SCREEN_PALETTE[PREDICTORS[word].colour] for word in PAPER_PREDICTORS}
     predictors["sigma"] = SCREEN_PALETTE[SIGMA_COLOUR["optimal sigma"]]
-    references = {name: SCREEN_PALETTE[colour] for name, colour in REFERENCE_COLOURS.items()}
-    outcomes = {name: SCREEN_PALETTE[colour] for name, colour in OUTCOMES.items()}
+    references, outcomes = (
+        {name: SCREEN_PALETTE[colour] for name, colour in colours.items()}
+        for colours in (REFERENCE_COLOURS, OUTCOMES)
+    )
     return {
         "palette": list(SCREEN_PALETTE),
         "predictors": predictors,

@@ -8,8 +8,8 @@ never does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from typing import Any
+from functools import cache, partial, wraps
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -33,6 +33,18 @@ __all__ = [
     "view_values",
 ]
 
+Arguments = ParamSpec("Arguments")
+
+
+def deferred(number: Callable[Arguments, float]) -> Callable[Arguments, Callable[[], float]]:
+    """The function with the same arguments that computes nothing before its result is called."""
+
+    @wraps(number)
+    def later(*args: Arguments.args, **more: Arguments.kwargs) -> Callable[[], float]:
+        return partial(number, *args, **more)
+
+    return later
+
 
 @cache
 def view_values(view: str, query: str) -> dict[str, Any]:
@@ -51,14 +63,16 @@ def view_values(view: str, query: str) -> dict[str, Any]:
     return computed(lines[view].lines(state))
 
 
-def path_count(query: str, outcome: str) -> Callable[[], float]:
+@deferred
+def path_count(query: str, outcome: str) -> float:
     """How many of a landscape's paths end so."""
-    return lambda: float((view_values("landscape", query)["outcome"] == outcome).sum())
+    return float((view_values("landscape", query)["outcome"] == outcome).sum())
 
 
-def run_count(query: str, outcome: str) -> Callable[[], float]:
+@deferred
+def run_count(query: str, outcome: str) -> float:
     """How many runs of the training view end so."""
-    return lambda: float((view_values("training", query)["run"].outcome == outcome).sum())
+    return float((view_values("training", query)["run"].outcome == outcome).sum())
 
 
 def default_value(view: str, name: str) -> float:
@@ -68,15 +82,12 @@ def default_value(view: str, name: str) -> float:
     return float(getattr(default_state(view), name))
 
 
-def point_value(query: str, name: str, what: str) -> Callable[[], float]:
+@deferred
+def point_value(query: str, name: str, what: str) -> float:
     """The risk or an overlap of a landscape's stationary point."""
-
-    def value() -> float:
-        points = {p.name: p for p in view_values("landscape", query)["points"]}
-        point = points[name]
-        return float(point.risk.value if what == "risk" else getattr(point.overlaps, what))
-
-    return value
+    points = {p.name: p for p in view_values("landscape", query)["points"]}
+    point = points[name]
+    return float(point.risk.value if what == "risk" else getattr(point.overlaps, what))
 
 
 def swapped_and_oracle_cross() -> float:
@@ -98,127 +109,106 @@ def swapped_and_oracle_cross() -> float:
 # -- the risk view ---------------------------------------------------------------------------------
 
 
-def best_temperature(query: str, name: str) -> Callable[[], float]:
+@deferred
+def best_temperature(query: str, name: str) -> float:
     """Of a predictor, in the risk view."""
-    return lambda: float(view_values("risk", query)["optima"][name][0])
+    return float(view_values("risk", query)["optima"][name][0])
 
 
-def best_risk(query: str, name: str) -> Callable[[], float]:
+@deferred
+def best_risk(query: str, name: str) -> float:
     """At its best temperature."""
-    return lambda: float(np.exp(view_values("risk", query)["optima"][name][1]))
+    return float(np.exp(view_values("risk", query)["optima"][name][1]))
 
 
-def risk_at(query: str, name: str, x: float | None = None) -> Callable[[], float]:
+@deferred
+def risk_at(query: str, name: str, x: float | None = None) -> float:
     """Of a curve of the risk view, at x on its axis; at the chosen temperature without x."""
-
-    def value() -> float:
-        names = view_values("risk", query)
-        if x is None:
-            return float(np.exp(names["at_chosen"][name]))
-        place = int(np.argmin(np.abs(names["xs"] - x)))
-        return float(np.exp(names["curves"][name][place]))
-
-    return value
+    names = view_values("risk", query)
+    if x is None:
+        return float(np.exp(names["at_chosen"][name]))
+    place = int(np.argmin(np.abs(names["xs"] - x)))
+    return float(np.exp(names["curves"][name][place]))
 
 
 # -- the posterior view ----------------------------------------------------------------------------
 
 
-def token_number(query: str, name: str = "") -> Callable[[], float]:
+@deferred
+def token_number(query: str, name: str = "") -> float:
     """The number of the token that decided, or of the one with the predictor's largest weight."""
-
-    def value() -> float:
-        names = view_values("posterior", query)
-        if name == "posterior":
-            return float(np.argmax(names["posterior"]) + 1)
-        return float((np.argmax(names["weights"][name]) if name else names["location"]) + 1)
-
-    return value
+    names = view_values("posterior", query)
+    if name == "posterior":
+        return float(np.argmax(names["posterior"]) + 1)
+    return float((np.argmax(names["weights"][name]) if name else names["location"]) + 1)
 
 
-def token_weight(query: str, name: str) -> Callable[[], float]:
+@deferred
+def token_weight(query: str, name: str) -> float:
     """Of the deciding token: attention weight, exact posterior, or score."""
-
-    def value() -> float:
-        names = view_values("posterior", query)
-        every = names["weights"] | {"posterior": names["posterior"], "score": names["scores"]}
-        return float(every[name][names["location"]])
-
-    return value
+    names = view_values("posterior", query)
+    every = names["weights"] | {"posterior": names["posterior"], "score": names["scores"]}
+    return float(every[name][names["location"]])
 
 
-def prediction_or_label(query: str, name: str) -> Callable[[], float]:
+@deferred
+def prediction_or_label(query: str, name: str) -> float:
     """A prediction in the posterior view, that of Bayes, or the label."""
-
-    def value() -> float:
-        names = view_values("posterior", query)
-        more = {"label": names["label"], "bayes": names["bayes"]}
-        return float((names["predictions"] | more)[name])
-
-    return value
+    names = view_values("posterior", query)
+    more = {"label": names["label"], "bayes": names["bayes"]}
+    return float((names["predictions"] | more)[name])
 
 
 # -- the views of samples and bags -----------------------------------------------------------------
 
 
-def curve_value(
-    query: str, alpha: float, what: str = "excess", curve: int = 0
-) -> Callable[[], float]:
+@deferred
+def curve_value(query: str, alpha: float, what: str = "excess", curve: int = 0) -> float:
     """Of the samples view at alpha bags per dimension: risk or an overlap of one of its curves."""
-
-    def value() -> float:
-        c = view_values("samples", query)["curves"][curve]
-        return float(c.values[what][int(np.argmin(np.abs(c.alpha - alpha)))])
-
-    return value
+    c = view_values("samples", query)["curves"][curve]
+    return float(c.values[what][int(np.argmin(np.abs(c.alpha - alpha)))])
 
 
-def bags_per_dimension(alpha: float) -> Callable[[], float]:
+@deferred
+def bags_per_dimension(alpha: float) -> float:
     """The point of the samples view's grid that is nearest to alpha."""
-    return lambda: float(
-        min(view_values("samples", "")["grid"], key=lambda x: abs(x - alpha))
-    )
+    return float(min(view_values("samples", "")["grid"], key=lambda x: abs(x - alpha)))
 
 
-def recovery_threshold(query: str, what: str) -> Callable[[], float]:
+@deferred
+def recovery_threshold(query: str, what: str) -> float:
     """From how many bags per dimension recovery is possible, or reachable."""
-    return lambda: float(getattr(view_values("samples", query)["thresholds"], what).value)
+    return float(getattr(view_values("samples", query)["thresholds"], what).value)
 
 
-def held_out_result(query: str, what: str) -> Callable[[], float]:
+@deferred
+def held_out_result(query: str, what: str) -> float:
     """Of the bags view: share located, share explained or right, in per cent; losses."""
-
-    def value() -> float:
-        names = view_values("bags", query)
-        y, d = names["test_y"], names["diagnosis"]
-        null = float(np.mean((y - names["fit_y"].mean()) ** 2))
-        found = {
-            "located": lambda: 100 * np.mean(names["located"] == names["truth"]),
-            "right": lambda: 100 * np.mean(names["prediction"] == y),
-            "explained": lambda: 100 * (1 - d.loss / null),
-            "pooled": lambda: 100 * (1 - d.mean_pool_loss / null),
-            "bags": lambda: len(y),
-            "fitted": lambda: len(names["fit_y"]),
-        }
-        return float(found[what]())
-
-    return value
+    names = view_values("bags", query)
+    y, d = names["test_y"], names["diagnosis"]
+    null = float(np.mean((y - names["fit_y"].mean()) ** 2))
+    found = {
+        "located": lambda: 100 * np.mean(names["located"] == names["truth"]),
+        "right": lambda: 100 * np.mean(names["prediction"] == y),
+        "explained": lambda: 100 * (1 - d.loss / null),
+        "pooled": lambda: 100 * (1 - d.mean_pool_loss / null),
+        "bags": lambda: len(y),
+        "fitted": lambda: len(names["fit_y"]),
+    }
+    return float(found[what]())
 
 
-def bag_value(query: str, bag: int, what: str) -> Callable[[], float]:
+@deferred
+def bag_value(query: str, bag: int, what: str) -> float:
     """Of one bag held out: the chosen token, its weight, the digit on it, label and prediction."""
-
-    def value() -> float:
-        names = view_values("bags", query)
-        i = bag - 1
-        chosen = int(names["located"][i])
-        found = {
-            "token": lambda: chosen + 1,
-            "weight": lambda: np.asarray(names["attention"][i])[chosen],
-            "digit": lambda: names["test"].digit[i][chosen],
-            "label": lambda: names["test_y"][i],
-            "prediction": lambda: names["prediction"][i],
-        }
-        return float(found[what]())
-
-    return value
+    names = view_values("bags", query)
+    i = bag - 1
+    chosen = int(names["located"][i])
+    found = {
+        "token": lambda: chosen + 1,
+        "weight": lambda: np.asarray(names["attention"][i])[chosen],
+        "digit": lambda: names["test"].digit[i][chosen],
+        "label": lambda: names["test_y"][i],
+        "prediction": lambda: names["prediction"][i],
+    }
+    return float(found[what]())

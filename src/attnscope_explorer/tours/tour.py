@@ -6,9 +6,9 @@ r"""A tour is a list of steps; a step is a sentence, a formula, a view with its 
                               question or the answer states is here, or is the value of a knob. A
                               test computes them all and compares to the last digit written
 
-Sentences and formulas are typed in the house's notation and set as MathML (attnscope.formulas);
+Sentences and formulas are typed in attnscope's notation and set as MathML (attnscope.formulas);
 `\oracle{kappa}` sets kappa in the colour of the oracle's curves (class ink-oracle, assets/tours.css).
-`record()` is plain data: each text as it was typed, without colours, and under `html` as it is set.
+`record()` is plain data: each text as typed, without colours, and under `html` as MathML.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Step:
         return f"/{self.view}" + (f"?{self.query}" if self.query else "")
 
     def html(self) -> dict[str, str]:
-        """Every text as it is set; `formula` has one math element per formula."""
+        """Every text with MathML; `formula` has one math element per formula."""
         set_texts = {
             name: FORMULA_AND_STOP.sub(
                 r'<span class="tight">\g<0></span>', str(typeset(getattr(self, name)))

@@ -4,7 +4,7 @@ one bag in detail, warnings in words.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +17,12 @@ from attnscope_explorer.python_lines import HEADER, computed
 from attnscope_explorer.state import State
 from attnscope_explorer.uploads import upload_path
 from attnscope_explorer.view_result import ViewResult, number
-from attnscope_explorer.views.bags_stage import add_bag_stage, true_class_probability
+from attnscope_explorer.views.bags_stage import (
+    add_bag_stage,
+    single_token_answers,
+    true_class_probability,
+)
+from attnscope_explorer.views.stems import stems
 
 __all__ = ["bags"]
 
@@ -64,15 +69,10 @@ def lines(state: State, path: str | None) -> str:
     """`path` is the name that the code gives to the uploaded file;
     "path" where that is a variable.
     """
-    source: Callable[..., str] = {
-        "digits": _digit_lines,
-        "text": _text_lines,
-        "drawn": _drawn_lines,
-        "upload": _upload_lines,
-    }[state.data]
+    source, classes = SOURCES[state.data]
     return f"""{HEADER}
 {source(state, path)}
-classes = {_classes_expression(state)}
+classes = {classes}
 model = (at.SingleLocationClassifier if classes else at.SingleLocationRegressor)(loss="{state.loss}")
 model.fit(fit_bags, fit_y{", groups=zero" if state.data == "digits" else ""})
 
@@ -84,15 +84,6 @@ diagnosis = model.diagnose(test_bags, test_y)
 answer = model.predict_proba if classes else model.predict
 alone = [answer([token[None, :] for token in np.asarray(bag)]) for bag in test_bags]
 """
-
-
-def _classes_expression(state: State) -> str:
-    return {
-        "digits": "False",
-        "drawn": "False",
-        "text": "True",
-        "upload": "is_classes(table.target)",
-    }[state.data]
 
 
 def _digit_lines(state: State, path: str | None) -> str:
@@ -144,6 +135,15 @@ fit_bags, fit_y = [every[i] for i in fit], table.target[fit]
 test_bags, test_y = [every[i] for i in test], table.target[test]
 truth = None
 """
+
+
+# the lines of each kind of data, and whether its labels are classes, as an expression
+SOURCES: dict[str, tuple[Callable[..., str], str]] = {
+    "digits": (_digit_lines, "False"),
+    "text": (_text_lines, "True"),
+    "drawn": (_drawn_lines, "False"),
+    "upload": (_upload_lines, "is_classes(table.target)"),
+}
 
 
 # -- the figure ------------------------------------------------------------------------------------
@@ -229,11 +229,7 @@ def _token_stems(names: dict[str, Any], i: int, values: np.ndarray) -> list[Mark
     rest = ~np.any([mask for mask, _, _ in groups], axis=0)
     marks: list[Mark] = []
     for mask, label, color in [(rest, "other tokens", OTHER_COLOUR), *groups]:
-        x = token[mask] + 1.0
-        y = values[mask]
-        stem = np.column_stack([x, x, np.full(len(x), np.nan)]).ravel()
-        rise = np.column_stack([np.zeros(len(y)), y, np.full(len(y), np.nan)]).ravel()
-        marks += [Line(stem, rise, "", color, thin=True), Points(x, y, label, color)]
+        marks += stems(token[mask] + 1.0, values[mask], label, color)
     return marks
 
 
@@ -252,46 +248,39 @@ def _one_bag(names: dict[str, Any], i: int) -> Panel:
 
 
 def _single_token_panel(names: dict[str, Any], i: int) -> Panel:
-    answers = names["alone"][i]
-    label = names["test_y"][i]
-    if names["classes"]:
-        answers = answers[:, int(np.searchsorted(names["model"].classes_, label))]
-        title = f"each token's own P(class {label})"
-        y_label = "probability"
-        line = []
-    else:
-        title = "each token's own answer"
-        y_label = "answer"
-        line = [Line([0.4, len(answers) + 0.6], [float(label)] * 2, "label", 5, dashed=True)]
-    marks = (*line, *_token_stems(names, i, np.asarray(answers)))
-    return Panel(title, "token", y_label, marks, x_range=(0.4, len(answers) + 0.6))
+    answers, title = single_token_answers(names, i)
+    across = (0.4, len(answers) + 0.6)
+    label = [] if names["classes"] else [float(names["test_y"][i])] * 2
+    line = [Line(across, label, "label", 5, dashed=True)] if label else []
+    y_label = "answer" if label else "probability"
+    marks = (*line, *_token_stems(names, i, answers))
+    return Panel(title, "token", y_label, marks, x_range=across)
 
 
 # -- words and images ------------------------------------------------------------------------------
 
 
-def _words(names: dict[str, Any], i: int) -> tuple[tuple[str, float, bool], ...]:
-    if "words" not in names:
-        return ()
-    weights = names["attention"][i]
-    chosen = int(names["located"][i])
-    return tuple(
-        (word, float(w), j == chosen)
-        for j, (word, w) in enumerate(zip(names["words"][i], weights))
-    )
+Token = tuple[
+    str, float, bool
+]  # what is shown of it, its attention, and whether it was chosen
 
 
-def _images(names: dict[str, Any], i: int) -> tuple[tuple[str, float, bool], ...]:
+def _words(names: dict[str, Any], i: int) -> tuple[Token, ...]:
+    return _with_attention(names, i, names["words"][i]) if "words" in names else ()
+
+
+def _images(names: dict[str, Any], i: int) -> tuple[Token, ...]:
     """The bag's tokens as pictures, where they are: digits of 8 by 8 pixels, ink from 0 to 1."""
     if not hasattr(names.get("test"), "digit"):
         return ()
     pictures = np.asarray(names["test_bags"][i]).reshape(-1, 8, 8)
+    return _with_attention(names, i, map(data_uri, pictures))
+
+
+def _with_attention(names: dict[str, Any], i: int, shown: Iterable[str]) -> tuple[Token, ...]:
     chosen = int(names["located"][i])
-    weights = names["attention"][i]
-    return tuple(
-        (data_uri(ink), float(w), j == chosen)
-        for j, (ink, w) in enumerate(zip(pictures, weights))
-    )
+    pairs = enumerate(zip(shown, names["attention"][i]))
+    return tuple((text, float(weight), j == chosen) for j, (text, weight) in pairs)
 
 
 def _rows(names: dict[str, Any]) -> list[tuple[str, ...]]:

@@ -11,7 +11,7 @@ import numpy as np
 from attnscope_explorer.stage_data import ORACLE, WEIGHTS_TITLE, add_stage, given, setting
 from attnscope_explorer.state import State
 
-__all__ = ["add_bag_stage", "true_class_probability"]
+__all__ = ["add_bag_stage", "single_token_answers", "true_class_probability"]
 
 # of all bags on stage, some 40 kB; beyond that only the one that is looked at
 MOST_STAGE_TOKENS = 4000
@@ -47,21 +47,31 @@ def _bag_rows(names: dict[str, Any], i: int) -> dict[str, Any]:
     decides = chosen if names["truth"] is None else int(names["truth"][i])
     label = names["test_y"][i]
     p = names["prediction"][i]
+    if not names["classes"]:
+        p, label = f"{float(p):.2f}", f"{float(label):.2f}"
+    answers, title = single_token_answers(names, i)
+    rows = {WEIGHTS_TITLE: weights, title: answers}
     end = f"predicts {p}; the label is {label}."
-    answers = np.asarray(names["alone"][i])
-    if names["classes"]:
-        answers = answers[:, int(np.searchsorted(names["model"].classes_, label))]
-        rows = {WEIGHTS_TITLE: weights, f"each token's own P(class {label})": answers}
-    else:
-        end = f"predicts {float(p):.2f}; the label is {float(label):.2f}."
-        rows = {WEIGHTS_TITLE: weights, "each token's own answer": answers}
     right = (
         "the one that decides" if decides == chosen else f"but token {decides + 1} decides"
     )
     known = "" if names["truth"] is None else f", {right},"
     said = f"The model puts {weights[chosen]:.0%} of its attention on token {chosen + 1}{known} and {end}"
-    answer = None if names["classes"] else (float(p), float(label))
+    pair = (float(names["prediction"][i]), float(names["test_y"][i]))
+    answer = None if names["classes"] else pair
     return given(rows, said, decides, answer)
+
+
+def single_token_answers(names: dict[str, Any], i: int) -> tuple[np.ndarray, str]:
+    """What each token of a bag would answer as a bag of its own, and what that is called: of classes,
+    the probability of the bag's own.
+    """
+    answers = np.asarray(names["alone"][i])
+    if not names["classes"]:
+        return answers, "each token's own answer"
+    label = names["test_y"][i]
+    column = int(np.searchsorted(names["model"].classes_, label))
+    return answers[:, column], f"each token's own P(class {label})"
 
 
 def true_class_probability(names: dict[str, Any]) -> np.ndarray:

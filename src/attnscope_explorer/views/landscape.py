@@ -4,6 +4,7 @@ heat map, descent directions, stationary points and training paths.
 
 from __future__ import annotations
 
+import cmath
 import math
 from typing import Any
 
@@ -26,10 +27,8 @@ from attnscope_explorer.python_lines import (
 from attnscope_explorer.stable_steps import (
     STABLE_STEP_IMPORT,
     limit_line,
-    step_advice,
     step_line,
-    swap_advice,
-    unfinished_advice,
+    training_advice,
 )
 from attnscope_explorer.state import FIELDS, OVERLAPS, State
 from attnscope_explorer.view_result import Advice, ViewResult, number
@@ -186,33 +185,23 @@ def _arrows(state: State, names: dict[str, Any]) -> tuple[np.ndarray, np.ndarray
     """Arrows (x, y) as one line with gaps, each tail, tip, barb, tip, barb:
     hundreds of markers would take a browser 100 ms.
     """
-    at = names["arrow_at"]
-    flow = names["flow"]
-    x, y, dx, dy = (
-        np.asarray(getattr(o, name)) for o in (at, flow) for name in (state.x, state.y)
+    # points of the plane as complex numbers
+    at, way = (
+        np.asarray(getattr(o, state.x)) + 1j * np.asarray(getattr(o, state.y))
+        for o in (names["arrow_at"], names["flow"])
     )
-    size = np.hypot(dx, dy)
+    nowhere = complex(np.nan, np.nan)
+    size = np.abs(way)
     still = size <= 1e-12 * size.max(initial=0.0)
-    dx, dy = (np.where(still, np.nan, d / np.where(still, 1, size)) for d in (dx, dy))
-    long = ARROW_LENGTH * (names["arrow_axis"][1] - names["arrow_axis"][0])
-
-    def back(a: np.ndarray, b: np.ndarray, side: int) -> np.ndarray:
-        return (
-            long * BARB_LENGTH * (math.cos(BARB_ANGLE) * a + side * math.sin(BARB_ANGLE) * b)
-        )
-
-    tip_x = x + long * dx / 2
-    tip_y = y + long * dy / 2
-    gap = np.full(x.shape, np.nan)
-    barbs_x, barbs_y = (
-        [tip - back(a, b, s) for s in (1, -1)]
-        for tip, a, b in ((tip_x, dx, -dy), (tip_y, dy, dx))
+    way = np.where(still, nowhere, way / np.where(still, 1, size))
+    way *= ARROW_LENGTH * (names["arrow_axis"][1] - names["arrow_axis"][0])
+    tip = at + way / 2
+    left, right = (
+        tip - cmath.rect(BARB_LENGTH, turn) * way for turn in (BARB_ANGLE, -BARB_ANGLE)
     )
-
-    def whole(tail: np.ndarray, tip: np.ndarray, barbs: list[np.ndarray]) -> np.ndarray:
-        return np.stack([tail, tip, barbs[0], tip, barbs[1], gap], -1).ravel()
-
-    return whole(x - long * dx / 2, tip_x, barbs_x), whole(y - long * dy / 2, tip_y, barbs_y)
+    gap = np.full(at.shape, nowhere)
+    line = np.stack([at - way / 2, tip, left, tip, right, gap], -1).ravel()
+    return line.real, line.imag
 
 
 def _table(names: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -250,13 +239,8 @@ def _outcome_counts(outcome: np.ndarray) -> dict[str, int]:
 
 
 def _advice(state: State, names: dict[str, Any]) -> list[Advice]:
-    run = names["run"]
     most = training_limits(state.changed(steps=int(FIELDS["steps"].high)))[1]
-    step = step_advice(state, names["limit"], run.setup.step_size)
-    swap = swap_advice(state, _outcome_counts(names["outcome"]), (state.x, state.y))
-    if any(advice.warn for advice in step):
-        return [*step, *swap]  # more unstable steps are no cure
-    return [*step, *swap, *unfinished_advice(state, run.log, names["outcome"], most)]
+    return training_advice(state, names["limit"], names["run"], most, (state.x, state.y))
 
 
 def _note(state: State, names: dict[str, Any]) -> str:

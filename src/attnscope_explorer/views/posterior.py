@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.errors import bad
-from attnscope.figures.figure import Figure, Line, Mark, Panel, Points
+from attnscope.figures.figure import Figure, Line, Mark, Panel
 from attnscope.figures.render_plotly import plotly_dict
 from attnscope.registry import PREDICTORS
 from attnscope_explorer.python_lines import (
@@ -23,6 +23,7 @@ from attnscope_explorer.python_lines import (
 from attnscope_explorer.stage_data import ORACLE, add_stage, sequence, setting
 from attnscope_explorer.state import State
 from attnscope_explorer.view_result import Advice, ViewResult, number
+from attnscope_explorer.views.stems import stems
 
 __all__ = ["posterior"]
 
@@ -169,15 +170,7 @@ def _stems(
         (~true, "background tokens", OTHER_COLOUR),
         (true, "informative token", INFORMATIVE_COLOUR),
     ):
-        x = token[chosen]
-        y = values[chosen]
-        stem = lambda a: np.stack([a, a, np.full(len(a), np.nan)], -1)
-        heights = stem(y.astype(float))
-        heights[:, 0] = 0.0
-        marks += [
-            Line(stem(x.astype(float)).ravel(), heights.ravel(), "", color=color, thin=True)
-        ]
-        marks += [Points(x, y, label, color=color)]
+        marks += stems(token[chosen], values[chosen], label, color)
     return Panel(
         title,
         "token",

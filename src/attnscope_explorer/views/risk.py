@@ -23,7 +23,7 @@ from attnscope_explorer.python_lines import (
 )
 from attnscope_explorer.stage_data import ORACLE, add_stage, setting
 from attnscope_explorer.state import State
-from attnscope_explorer.view_result import ViewResult, colours, number, power
+from attnscope_explorer.view_result import AXIS_LABELS, ViewResult, colours, number, power
 from attnscope_explorer.views.risk_planted import planted_risk
 
 __all__ = ["risk"]
@@ -198,9 +198,7 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
     shown = shown[np.isfinite(shown) & (shown > LOWEST_DRAWN_RISK)]
     null = float(np.exp(np.max(names["curves"]["null"])))
     limits = (shown.min() / 3, min(shown.max() * 3, HIGHEST_DRAWN_RATIO * null))
-    label = {"temperature": "temperature", "dim": "dimension d", "length": "tokens L"}[
-        state.against
-    ]
+    label = AXIS_LABELS[state.against]
     panel = Panel(
         "excess risk",
         label,
@@ -222,31 +220,16 @@ def _rows(state: State, names: dict[str, Any]) -> list[tuple[str, ...]]:
         if name in names["optima"]:
             temperature, value = names["optima"][name]
             rows.append((name, number(temperature), power(value), "best temperature"))
-            if state.against == "temperature":
-                rows.append(
-                    (
-                        name,
-                        number(state.temperature),
-                        _risk_text(names["at_chosen"][name]),
-                        "chosen temperature",
-                    )
-                )
-        elif state.against == "temperature" and name in names["at_chosen"]:
-            rows.append(
-                (
-                    name,
-                    number(state.temperature),
-                    _risk_text(names["at_chosen"][name]),
-                    "chosen temperature",
-                )
-            )
-        elif state.against == "temperature":
-            rows.append((name, "", power(values[0]), "any temperature"))
         if state.against != "temperature":
             ends = ((names["xs"][i], values[i]) for i in (0, -1))
             rows += [
                 (name, "", _risk_text(v), f"at {state.against} {x:.0f}") for x, v in ends
             ]
+        elif name in names["at_chosen"]:
+            chosen = _risk_text(names["at_chosen"][name])
+            rows.append((name, number(state.temperature), chosen, "chosen temperature"))
+        else:
+            rows.append((name, "", power(values[0]), "any temperature"))
     return rows
 
 

@@ -31,7 +31,7 @@ from attnscope_explorer.python_lines import (
     task_line,
 )
 from attnscope_explorer.state import State
-from attnscope_explorer.view_result import ViewResult, colours, number
+from attnscope_explorer.view_result import AXIS_LABELS, ViewResult, colours, number
 
 __all__ = ["planted_risk"]
 
@@ -248,9 +248,7 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
         bars = [BAR_STANDARD_ERRORS * row[1] if row[2] else 0.0 for row in chosen]
         heights = [row[0] for row in chosen]
         marks.append(Points(places, heights, "chosen temperature", color=6, error=bars))
-    label = {"temperature": "temperature", "dim": "dimension d", "length": "tokens L"}[
-        state.against
-    ]
+    label = AXIS_LABELS[state.against]
     measure = _measure(state)
     across = [*names["xs"], *([state.temperature] if state.against == "temperature" else [])]
     x_range = (min(across) / 1.1, max(across) * 1.1)  # room for a marker at either end

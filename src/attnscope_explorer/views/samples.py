@@ -12,7 +12,7 @@ from attnscope.figures.figure import Figure
 from attnscope.figures.render_plotly import plotly_dict
 from attnscope.theory.samples.compared import comparison_figure, phase_panel
 from attnscope_explorer.python_lines import HEADER, computed
-from attnscope_explorer.stage_data import add_stage, head
+from attnscope_explorer.stage_data import add_stage, head, setting
 from attnscope_explorer.state import State
 from attnscope_explorer.view_result import ViewResult, number
 
@@ -36,27 +36,21 @@ def samples(state: State) -> ViewResult:
     figure = Figure(drawn.title, panels, columns=2)
     header = ("alpha", "reached", "best", "k.k*", "v.v*", *(c.word for c in curves[1:]))
     hidden = frozenset({"penalty"} if len(curves) == 1 else ())
-    plotly = _add_stage(plotly_dict(figure), names)
+    plotly = _add_stage(plotly_dict(figure), state, names)
     return ViewResult(figure, plotly, header, _rows(names), code, _note(state, names), hidden)
 
 
-def _add_stage(plotly: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
+def _add_stage(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict[str, Any]:
     """The head that message passing finds from the bags under the mouse. The informative tokens
     differ by their mean alone, so that softmax at the temperature `signal` is the posterior of its
     key.
     """
     task = names["task"]
     reached = names["curves"][0]
-    found = {
-        "dim": task.dim,
-        "length": task.length,
-        "gamma": task.gamma,
-        "signal": task.signal,
-        "noise": task.noise,
-        "predictor": "softmax",
-        "temperature": task.signal,
-        "seed": 0,
+    own = {
+        name: getattr(task, name) for name in ("dim", "length", "gamma", "signal", "noise")
     }
+    found = setting(state, **own, predictor="softmax", temperature=task.signal)
     pairs = zip(reached.values["key_overlap"], reached.values["value_overlap"])
     heads = [head((a, 0.0, 0.0, b, 0.0)) for a, b in pairs]
     curve = {"x": [float(a) for a in reached.alpha], "heads": heads}

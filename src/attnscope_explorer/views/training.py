@@ -23,8 +23,7 @@ from attnscope_explorer.python_lines import computed
 from attnscope_explorer.stable_steps import (
     limit_of,
     step_advice,
-    swap_advice,
-    unfinished_advice,
+    training_advice,
 )
 from attnscope_explorer.stage_data import add_stage, head, setting
 from attnscope_explorer.state import FIELDS, State, default_state, to_query
@@ -88,15 +87,10 @@ def _add_stage(plotly: dict[str, Any], state: State, run: Trajectory, ended: boo
 
 
 def _advice(state: State, run: Trajectory, ended: bool) -> list[Advice]:
-    step = step_advice(state, limit_of(state), run.setup.step_size)
     if not ended:
-        return step
-    counts = {name: int((run.outcome == name).sum()) for name in dict.fromkeys(run.outcome)}
-    swap = swap_advice(state, counts, None)
-    if any(advice.warn for advice in step):
-        return [*step, *swap]
+        return step_advice(state, limit_of(state), run.setup.step_size)
     most = total_steps(state.changed(steps=int(FIELDS["steps"].high)))
-    return [*step, *swap, *unfinished_advice(state, run.log, run.outcome, most)]
+    return training_advice(state, limit_of(state), run, most)
 
 
 def presets() -> dict[str, str]:
@@ -111,20 +105,15 @@ def _preset(e: Experiment) -> State:
         if isinstance(schedule, InverseTime)
         else (float(schedule), 0.0)  # type: ignore[arg-type]
     )
-    knobs: dict[str, Any] = {
-        "temperature": first,
-        "decay": decay,
-        "dim": e.dim,
-        "length": e.length,
-        "noise": e.noise,
-    }
-    knobs |= {
-        "gamma2": round(e.gamma**2, 12),
-        "step_size": e.step_size,
-        "steps": e.steps,
-        "start": e.start,
-    }
-    return default_state("training").changed(batch=e.batch_size or 0, **knobs)
+    names = ("dim", "length", "noise", "step_size", "steps", "start")
+    knobs: dict[str, Any] = {name: getattr(e, name) for name in names}
+    return default_state("training").changed(
+        temperature=first,
+        decay=decay,
+        gamma2=round(e.gamma**2, 12),
+        batch=e.batch_size or 0,
+        **knobs,
+    )
 
 
 def lines(state: State, steps: int, how: str) -> str:

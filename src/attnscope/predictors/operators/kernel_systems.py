@@ -226,7 +226,7 @@ def _lower_half(kernel: Kernel, x: np.ndarray) -> tuple[np.ndarray, float]:
 
 def _check_symmetric(block: np.ndarray, kernel: Kernel) -> None:
     gap = float(np.abs(block - block.T).max())
-    # rounding of any honest evaluation is below this
+    # rounding of any accurate evaluation is below this
     if gap > 1e-10 * max(float(np.abs(block).max()), 1e-300):
         raise bad(
             "kernel",

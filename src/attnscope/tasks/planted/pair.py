@@ -64,12 +64,12 @@ class Pair(Planted[Drawn]):
     @cached_property
     def key(self) -> np.ndarray:
         """k*, a unit vector (dim,)."""
-        return self._drawn(0, self._value) if self._key is None else self._key
+        return self._random_direction(0, self._value) if self._key is None else self._key
 
     @cached_property
     def value(self) -> np.ndarray:
         """v*, a unit vector (dim,)."""
-        return self._drawn(1, self.key) if self._value is None else self._value
+        return self._random_direction(1, self.key) if self._value is None else self._value
 
     @cached_property
     def alignment(self) -> float:
@@ -104,7 +104,7 @@ class Pair(Planted[Drawn]):
                 "value=None, which is drawn so",
             )
 
-    def _drawn(self, stream: int, other: np.ndarray | None) -> np.ndarray:
+    def _random_direction(self, stream: int, other: np.ndarray | None) -> np.ndarray:
         """A uniform unit vector, orthogonal to `other` if there is one."""
         check.fits_in_memory(
             2 * self.dim,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from inspect import Parameter, Signature, get_annotations
-from typing import Any, ClassVar, Generic, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple
 
 import numpy as np
 
@@ -272,25 +272,36 @@ class Planted(Sampled[Drawn], Generic[Drawn]):
 
     # -- what follows ------------------------------------------------------------------------------
 
-    @cached_property
-    def teacher_gram(self) -> np.ndarray:
-        """(r, r) inner products of the teachers."""
-        return np.eye(len(self.teacher_names)) if self.given_gram is None else self.given_gram
+    if TYPE_CHECKING:  # a subclass may set either to names or numbers
+        teacher_gram: Any
+        teachers: Any
+    else:
 
-    @cached_property
-    def teachers(self) -> np.ndarray:
-        """(r, d): unit vectors with the given inner products, uniform otherwise; from `seed`."""
-        r = len(self.teacher_gram)
-        check.fits_in_memory(
-            2 * r * self.dim,
-            8,
-            "teachers",
-            type(self).__name__,
-            "risks, which need no vectors",
-        )
-        x = np.random.default_rng([self.seed, TEACHER_STREAM]).standard_normal((self.dim, r))
-        axes = np.linalg.qr(x)[0].T
-        return semidefinite_root(self.teacher_gram) @ axes
+        @cached_property
+        def teacher_gram(self) -> np.ndarray:
+            """(r, r) inner products of the teachers."""
+            return (
+                np.eye(len(self.teacher_names))
+                if self.given_gram is None
+                else self.given_gram
+            )
+
+        @cached_property
+        def teachers(self) -> np.ndarray:
+            """(r, d): unit vectors with the given inner products, uniform otherwise; from `seed`."""
+            r = len(self.teacher_gram)
+            check.fits_in_memory(
+                2 * r * self.dim,
+                8,
+                "teachers",
+                type(self).__name__,
+                "risks, which need no vectors",
+            )
+            x = np.random.default_rng([self.seed, TEACHER_STREAM]).standard_normal(
+                (self.dim, r)
+            )
+            axes = np.linalg.qr(x)[0].T
+            return semidefinite_root(self.teacher_gram) @ axes
 
     def projections(self, n: int, gram: np.ndarray, rng: np.random.Generator) -> Projections:
         """n sequences as far as the vectors of `gram` see them (tasks/base.py)."""

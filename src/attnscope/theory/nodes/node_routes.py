@@ -17,7 +17,6 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.numerics.border.whole_values import refuse_lost
 from attnscope.theory.jax_weights import weight_function
-from attnscope.theory.labels.moment_gradient import moment_gradient
 from attnscope.theory.labels.moment_risk import moment_excess, moment_law
 from attnscope.theory.nodes.node_gradient import node_gradient
 from attnscope.theory.nodes.node_risk import node_excess, reader_of
@@ -88,6 +87,8 @@ def overlap_slopes(
     task: Any, predictor: Any, o: Overlaps, lam: float, errors: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """(6, ...) partial derivatives in the overlaps and the temperature, and their errors."""
+    from attnscope.theory.labels.moment_gradient import moment_gradient  # no risk needs it
+
     law = moment_law(task, predictor)
     star = task.teacher_gram
     pair = min(2, len(star))
@@ -164,6 +165,8 @@ def gram_gradient(
     task: Any, predictor: Any, G: np.ndarray, lam: float, samples: int = GRADIENT_NODES
 ) -> np.ndarray:
     """(m, V): derivatives of the risk in the inner products of m trained vectors with all V."""
+    from attnscope.theory.labels.moment_gradient import moment_gradient  # no risk needs it
+
     m = len(G) - len(task.teacher_gram)
     reader = reader_of(task, predictor, m)
     law = moment_law(task, predictor) if reader.heads == 1 else None

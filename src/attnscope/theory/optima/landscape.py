@@ -42,7 +42,6 @@ from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.base import PlantedTask, has_law, laws, perpendicular
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope.theory.optima.planted_points import planted_points
 from attnscope.theory.optima.sphere_hessian import (
     Derivatives,
     moved,
@@ -141,6 +140,9 @@ def stationary_points(
     if not adds_heads(predictor):
         checked_predictor(predictor, of)
     lam = constant_temperature(predictor, of)
+    # imported here: only the search of other tasks needs it
+    from attnscope.theory.optima.planted_points import planted_points
+
     return StationaryPoints(planted_points(task, predictor, lam, starts, seed, of))
 
 

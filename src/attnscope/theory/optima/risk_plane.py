@@ -19,7 +19,9 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.figures.figure import Figure, Heat, Mark, Panel, Points
 from attnscope.numerics.border import validation as check
+from attnscope.predictors.attention import Predictor
 from attnscope.predictors.temperature import constant_temperature
+from attnscope.tasks.base import PlantedTask
 from attnscope.theory.optima.landscape import stationary_points
 from attnscope.theory.optima.stationary import StationaryPoint
 from attnscope.theory.overlaps import Overlaps, alignment_of, checked_overlaps, gram
@@ -122,8 +124,8 @@ class Landscape:
 
 
 def risk_landscape(
-    task: Any,
-    predictor: Any,
+    task: PlantedTask,
+    predictor: Predictor,
     x: str = "kappa",
     y: str = "nu",
     overlaps: Overlaps | None = None,

@@ -90,7 +90,7 @@ def semantic_table(position: float) -> Table:
     columns = BASE_COLUMNS + int(np.ceil(COLUMNS_PER_P * position))
     places = np.cos(np.pi * (2 * np.arange(columns) + 1) / (2 * columns))
     x, weighted = _hermite_rule()
-    teacher, square, _ = _hermite_moments(0.0, x, weighted)  # even as it is
+    teacher, square, _ = _hermite_moments(0.0, x, weighted)  # even already
     found = np.empty((columns, SERIES_DEGREE // 2 + 3))
     tails = []
     for row, z in zip(found, places):

@@ -4,7 +4,7 @@ token of its own (distinct_heads.py), else on nodes or sampled.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def heads_risk(
     heads: Any,
     samples: int = 20_000,
     seed: int = 0,
-    method: str = "best",
+    method: Literal["best", "monte-carlo"] = "best",
 ) -> Estimate:
     """Population risk of MultiHead on a planted task: exact where each teacher has a token of its
     own, else sampled.

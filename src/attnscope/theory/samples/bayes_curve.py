@@ -28,7 +28,7 @@ message passing, not proved for this channel.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -45,6 +45,7 @@ __all__ = [
     "BRANCHES",
     "SMALLEST_NOISE",
     "Bags",
+    "Branch",
     "Point",
     "bags_of",
     "bayes_curve",
@@ -55,7 +56,8 @@ __all__ = [
     "solution_of_branch",
 ]
 
-BRANCHES = ("reached", "informed", "best")
+Branch = Literal["reached", "informed", "best"]
+BRANCHES = get_args(Branch)
 # R_B = 1e-45: the location is known; tables grow with its square
 LARGEST_BAYES_STRENGTH = 400.0
 SMALLEST_NOISE = 1e-8  # its lower turn is followed in a second; far below, it is not found

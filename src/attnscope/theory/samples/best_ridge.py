@@ -12,7 +12,7 @@ above that of the best one by as much as the two differ, to second order.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -30,6 +30,10 @@ from attnscope.theory.samples.ridge_erm import (
 )
 from attnscope.theory.samples.ridge_setting import RIDGE_RANGE, kind_of, spike_of
 from attnscope.theory.samples.ridge_solver import Setting, coarse_saddle
+
+if TYPE_CHECKING:
+    from attnscope.predictors.attention import Predictor
+    from attnscope.tasks.planted.single_location import SingleLocation
 
 __all__ = ["BestRidge", "best_ridge"]
 
@@ -71,7 +75,7 @@ class BestRidge(NamedTuple):
     at_the_border: bool
 
 
-def best_ridge(task: object, alpha: float, predictor: object) -> BestRidge:
+def best_ridge(task: SingleLocation, alpha: float, predictor: Predictor) -> BestRidge:
     """The ridge (of key, of value) of least risk at alpha; pass (best.key, best.value) on as
     `ridge` of learning_curve.
 

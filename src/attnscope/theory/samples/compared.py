@@ -20,6 +20,7 @@ from attnscope.figures.figure import Band, Figure, Line, Mark, Panel
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.predictors.attention import LinearAttention, Softmax
 from attnscope.registry import PREDICTORS
+from attnscope.theory.samples.bayes_curve import Branch
 from attnscope.theory.samples.best_ridge import best_ridge
 from attnscope.theory.samples.learning_curve import learning_curve
 from attnscope.theory.samples.thresholds import Thresholds
@@ -55,7 +56,7 @@ class Compared:
 
 
 def compared(
-    task: Any, alpha: np.ndarray, word: str, ridge: Any = 0.5, branch: str = "reached"
+    task: Any, alpha: np.ndarray, word: str, ridge: Any = 0.5, branch: Branch = "reached"
 ) -> Compared:
     """The curve of this name; `ridge` is a number, a pair, or "best" (tuned at every alpha)."""
     if word not in CURVE_NAMES:

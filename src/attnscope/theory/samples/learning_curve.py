@@ -10,17 +10,22 @@ value alone (ridge_fixed_key.py).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate
-from attnscope.theory.samples.bayes_curve import BRANCHES, bayes_curve
+from attnscope.theory.samples.bayes_curve import BRANCHES, Branch, bayes_curve
 from attnscope.theory.samples.curve import LEARNING_CURVE_NAME, LearningCurve
 from attnscope.theory.samples.ridge_erm import erm_curve
 from attnscope.theory.samples.ridge_fixed_key import fixed_key_curve
+
+if TYPE_CHECKING:
+    from attnscope.predictors.attention import Predictor
+    from attnscope.tasks.planted.random_length import RandomLength
+    from attnscope.tasks.planted.single_location import SingleLocation
 
 __all__ = ["alphas", "learning_curve"]
 
@@ -41,13 +46,13 @@ def alphas(alpha: Any, of: str) -> np.ndarray:
 
 
 def learning_curve(
-    task: Any,
+    task: SingleLocation | RandomLength,
     alpha: Any,
-    predictor: Any = None,
+    predictor: Predictor | None = None,
     ridge: Any = None,
     key: Any = None,
-    branch: str = "reached",
-    unstable: str = "refuse",
+    branch: Branch = "reached",
+    unstable: Literal["refuse", "return"] = "refuse",
 ) -> LearningCurve:
     """Risk from n = alpha d bags as d -> inf: the Bayes-optimal one, or that of a fitted predictor.
 

@@ -22,7 +22,7 @@ key jumps, not the value. Where noise leaves that one alone, it is the one repor
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -35,6 +35,7 @@ from attnscope.theory.samples.bayes_curve import (
     BRANCHES,
     LARGEST_BAYES_STRENGTH,
     Bags,
+    Branch,
     Point,
     bags_of,
     check_noise,
@@ -45,6 +46,10 @@ from attnscope.theory.samples.bayes_curve import (
 )
 from attnscope.theory.samples.learning_curve import LARGEST_ALPHA, SMALLEST_ALPHA
 from attnscope.theory.samples.state_evolution import StateEvolution, Turn
+
+if TYPE_CHECKING:
+    from attnscope.tasks.planted.random_length import RandomLength
+    from attnscope.tasks.planted.single_location import SingleLocation
 
 __all__ = ["BagsNeeded", "Thresholds", "bags_needed", "recovery_threshold"]
 
@@ -193,7 +198,9 @@ def _entropy(q: float) -> float:
     return (q + math.log(max(1 - q, SMALLEST_OVERLAP_GAP))) / 2
 
 
-def bags_needed(task: Any, risk: float, branch: str = "reached") -> BagsNeeded:
+def bags_needed(
+    task: SingleLocation | RandomLength, risk: float, branch: Branch = "reached"
+) -> BagsNeeded:
     """How many bags the best estimator needs for this risk (noise^2 included).
 
     Args:
