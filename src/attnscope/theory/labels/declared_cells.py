@@ -24,6 +24,7 @@ import numpy as np
 from attnscope.errors import AttnscopeError
 from attnscope.theory.labels.quadrature import (
     BASE_CELL_SIGMAS,
+    CELL_HEFT,
     CELL_NODES,
     CELL_TOLERANCE,
     CELL_TOLERANCE_SHARE,
@@ -35,7 +36,7 @@ from attnscope.theory.labels.quadrature import (
     density,
     first_cells,
     label_values,
-    lagrange,
+    lagrange_basis,
     normal_mass,
     refuse_open,
 )
@@ -128,13 +129,15 @@ def _interpolation_distances(
     """(k, n): the largest |y - I| on the grid and between the points, and the largest |y|."""
     size = np.abs(y).max(2)
     # the polynomial through every second point, at the others: for cells with no grid point left
-    odd = _half_node_basis()
-    off = np.abs(y[:, :, 1::2] - y[:, :, ::2] @ odd).max(2)
+    even = CELL_NODES[::2]
+    heft = 1 / np.prod(even[:, None] - even + np.eye(len(even)), axis=1)
+    odd = lagrange_basis(CELL_NODES[1::2], even, heft)
+    off = np.abs(y[:, :, 1::2] - y[:, :, ::2] @ odd.T).max(2)
     number = np.maximum(np.round(count * half * 2 / BASE_CELL_SIGMAS).astype(int), 0)
     for n in np.unique(number[scanned & (number >= 8)]):
         which = np.flatnonzero(scanned & (number == n))
         s = (np.arange(n) + 0.5) * 2 / n - 1
-        basis = lagrange(s)
+        basis = lagrange_basis(s, CELL_NODES, CELL_HEFT)
         for part in np.array_split(which, max(1, len(which) * n // (1 << 20))):
             x = centre[part, None] + half[part, None] * s
             here = label_values(reading, x.ravel()).reshape(-1, *x.shape)
@@ -142,16 +145,6 @@ def _interpolation_distances(
             off[:, part] = apart
             size[:, part] = np.maximum(size[:, part], np.abs(here).max(2))
     return off, size
-
-
-def _half_node_basis() -> np.ndarray:
-    """(POINTS/2, POINTS/2): from every second node to the others."""
-    given, wanted = CELL_NODES[::2], CELL_NODES[1::2]
-    out = np.ones((len(given), len(wanted)))
-    for i, node in enumerate(given):
-        others = np.delete(given, i)
-        out[i] = np.prod((wanted[:, None] - others) / (node - others), axis=1)
-    return out
 
 
 def unseen_square(reading: Reading, points: np.ndarray, rms: float) -> float:

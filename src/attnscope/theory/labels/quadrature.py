@@ -100,6 +100,12 @@ class LabelWeights(NamedTuple):
     how: str
     unseen: float = 0.0
 
+    @property
+    def doubt_per_unit(self) -> float:
+        """By how much E[y l] may be off, per unit of l: by the slack, and by what a scan missed."""
+        missed = self.unseen / (2 * max(self.square, 1e-300) ** 0.5)
+        return 2 * float(self.slack.sum()) + missed
+
 
 class Cells(NamedTuple):
     """centre, half, base (n,); off, top (k, n): distance from a polynomial, largest value."""
@@ -130,9 +136,7 @@ def _cell_rule() -> tuple[np.ndarray, np.ndarray]:
 
 CELL_NODES, CELL_WEIGHTS = _cell_rule()
 # barycentric weights of the Legendre nodes
-BARYCENTRIC_WEIGHTS = (-1.0) ** np.arange(CELL_POINTS) * np.sqrt(
-    (1 - CELL_NODES**2) * CELL_WEIGHTS
-)
+CELL_HEFT = (-1.0) ** np.arange(CELL_POINTS) * np.sqrt((1 - CELL_NODES**2) * CELL_WEIGHTS)
 
 
 def first_cells() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -318,7 +322,11 @@ def folded_weights(reading: Reading, cells: Cells, how: str) -> LabelWeights:
         np.add.at(weights, at[whole], wy[whole])
         cut = part[~whole]
         s = (x[cut] - centre[cells.base[cut], None]) / (BASE_CELL_SIGMAS / 2)
-        np.add.at(weights, at[~whole], np.einsum("cn,cnk->ck", wy[~whole], lagrange(s)))
+        np.add.at(
+            weights,
+            at[~whole],
+            np.einsum("cn,cnk->ck", wy[~whole], lagrange_basis(s, CELL_NODES, CELL_HEFT)),
+        )
     slacks = np.zeros(int(used.sum()))
     np.add.at(slacks, row[cells.base[inside]], slack[inside])
     reach = float(np.abs(centre[used]).max() + BASE_CELL_SIGMAS / 2)
@@ -328,14 +336,13 @@ def folded_weights(reading: Reading, cells: Cells, how: str) -> LabelWeights:
     )  # fmt: skip
 
 
-def lagrange(s: np.ndarray) -> np.ndarray:
-    """(..., CELL_POINTS): the Lagrange polynomials of CELL_NODES at s in [-1, 1]."""
-    apart = s[..., None] - CELL_NODES
-    exact = np.abs(apart) < 1e-15
-    ratio = BARYCENTRIC_WEIGHTS / np.where(exact, 1.0, apart)
+def lagrange_basis(x: np.ndarray, nodes: np.ndarray, heft: np.ndarray) -> np.ndarray:
+    """(..., n): the Lagrange polynomials of nodes (n,) with barycentric weights `heft` at x."""
+    apart = x[..., None] - nodes
+    exact = apart == 0
+    ratio = heft / np.where(exact, 1.0, apart)
     out = ratio / ratio.sum(-1, keepdims=True)
-    hit = exact.any(-1, keepdims=True)
-    return np.where(hit, exact * 1.0, out)
+    return np.where(exact.any(-1, keepdims=True), exact * 1.0, out)
 
 
 def _used_base_cells(
