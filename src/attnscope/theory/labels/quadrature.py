@@ -155,30 +155,56 @@ def density(x: np.ndarray) -> np.ndarray:
 
 def bounded_cells(reading: Reading) -> Cells:
     """Cells on which the label is a polynomial to CELL_TOLERANCE."""
-    assert reading.enclosures is not None
-    centre, half, base = first_cells()
-    scanned = _scanned_square(reading, centre, half)
+
+    def inspected(centre: np.ndarray, half: np.ndarray) -> Inspected:
+        found = [_polynomial_distance(x) for x in _cell_enclosures(reading, centre, half)]
+        off, top, least = (np.stack([x[i] for x in found]) for i in range(3))
+        return Inspected(off, top, least[0] ** 2 if len(least) == 1 else least[1])
+
+    first = first_cells()
+    return cut_cells(reading, first, scanned_square(reading, *first[:2]), inspected)
+
+
+# -- cutting ---------------------------------------------------------------------------------------
+
+
+class Inspected(NamedTuple):
+    """off, top (k, n): distance from a polynomial, largest value; least (n,): y^2 at least."""
+
+    off: np.ndarray
+    top: np.ndarray
+    least: np.ndarray
+
+
+def cut_cells(
+    reading: Reading, first: tuple[np.ndarray, ...], scanned: float,
+    inspected: Callable[[np.ndarray, np.ndarray], Inspected], rounding: float = 0.0,
+    largest_pieces: int = LARGEST_PIECE_COUNT,
+) -> Cells:  # fmt: skip
+    """Cells that are cut until the label is a polynomial to CELL_TOLERANCE on each.
+
+    Args:
+        first: centres, half widths and base cells to begin with.
+        scanned: E y^2 at least.
+        rounding: distance from a polynomial, relative to the largest value, that is rounding.
+        largest_pieces: into which a cell is cut in one round.
+    """
+    centre, half, base = first
     done: list[Cells] = []
     kept = 0
     sure = 0.0  # E y^2 on the cells that are done, at least
     while True:
-        found = [_polynomial_distance(x) for x in _cell_enclosures(reading, centre, half)]
-        off, top, least = (np.stack([x[i] for x in found]) for i in range(3))
+        off, top, least = inspected(centre, half)
         mass = normal_mass(centre, half)
         with np.errstate(all="ignore"):
-            here = mass * (least[0] ** 2 if len(least) == 1 else least[1])
+            here = mass * least
             square = max(sure + float(np.nansum(here)), scanned)
             target = CELL_TOLERANCE * max(square, 1e-300)
             cost = cost_of(off, top, square)
-            good = (
-                (cost <= target)
-                | (mass * cost <= CELL_TOLERANCE_SHARE * target)
-                | (off == 0).all(0)
-            )
-        finest = half <= FINEST_CELL * (
-            np.abs(centre) + abs(reading.place / reading.unit) + 1e-3
-        )
-        stop = good | finest
+            good = (cost <= target) | (mass * cost <= CELL_TOLERANCE_SHARE * target)
+            good |= ((off == 0) | (off <= rounding * top)).all(0)
+        place = np.abs(centre) + abs(reading.place / reading.unit) + 1e-3
+        stop = good | (half <= FINEST_CELL * place)
         cells = Cells(centre, half, base, off, top)
         done.append(cells.take(stop))
         kept += int(stop.sum())
@@ -186,7 +212,7 @@ def bounded_cells(reading: Reading) -> Cells:
         open_ = ~stop
         if not open_.any():
             break
-        pieces = _piece_counts(off[:, open_], cost[open_] / target, int(open_.sum()))
+        pieces = _piece_counts(cost[open_] / target, int(open_.sum()), largest_pieces)
         if kept + int(pieces.sum()) > LARGEST_CELL_COUNT:
             left = cells.take(open_)
             refuse_open(reading, left, square)
@@ -234,11 +260,11 @@ def _polynomial_distance(found: Series) -> tuple[np.ndarray, np.ndarray, np.ndar
     return off, largest[0], np.where(np.isfinite(least), least, 0.0)
 
 
-def _piece_counts(off: np.ndarray, ratio: np.ndarray, count: int) -> np.ndarray:
+def _piece_counts(ratio: np.ndarray, count: int, largest: int) -> np.ndarray:
     """(n,) into how many pieces each cell is cut, from its order of convergence."""
     with np.errstate(all="ignore"):
         wanted = np.ceil(ratio ** (1 / CELL_POINTS))
-    limit = max(2, min(LARGEST_PIECE_COUNT, 1024 // max(count, 1)))
+    limit = max(2, min(largest, 1024 // max(count, 1)))
     wanted = np.where(np.isfinite(wanted), wanted, limit)
     return np.clip(2 ** np.ceil(np.log2(np.maximum(wanted, 2))), 2, limit).astype(int)
 
@@ -254,7 +280,7 @@ def _split_cells(
     return centre[parent] - half[parent] + (2 * at + 1) * new, new, base[parent]
 
 
-def _scanned_square(reading: Reading, centre: np.ndarray, half: np.ndarray) -> float:
+def scanned_square(reading: Reading, centre: np.ndarray, half: np.ndarray) -> float:
     """A quarter of E y^2 as the base cells' points show it: the scale of a first tolerance."""
     x = centre[:, None] + half[:, None] * CELL_NODES
     y = label_values(reading, x.ravel())
