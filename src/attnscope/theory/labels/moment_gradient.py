@@ -40,6 +40,7 @@ def moment_gradient(
 ) -> MomentGradient | None:
     """The gradient at one Gram matrix; None where the moments have no usable derivative."""
     assert law.blocks is not None
+    predictor = getattr(predictor, "head", predictor)
     slopes_of = componentwise_slopes if is_componentwise(predictor) else normalised_slopes
     value = warm = warm_error = 0.0
     gram = np.zeros((2, len(G)))

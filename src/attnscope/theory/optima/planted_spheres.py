@@ -72,7 +72,7 @@ def surface_of(task: Any, predictor: Any, lam: float, of: str) -> Surface:
     row = gradient_row(task, predictor, of, "a predictor that JAX can differentiate")
     if row.exact and heads == 1 and len(star) == 2:
         return _exact_surface(task, predictor, lam, row, star)
-    exact = _moment_surface(task, predictor, lam, star) if heads == 1 else None
+    exact = _moment_surface(task, predictor, lam, star)
     if exact is not None:
         return exact
     gradient = node_gradient(task, reader_of(task, predictor), GRADIENT_NODES, 0, of)
@@ -91,10 +91,9 @@ def _moment_surface(
     law = moment_law(task, predictor)
     if law.blocks is None:
         return None
-    head = getattr(predictor, "head", predictor)
 
     def at(G: np.ndarray) -> MomentGradient:
-        found = moment_gradient(law, head, G, lam)
+        found = moment_gradient(law, predictor, G, lam)
         if found is None:
             raise AttnscopeError(
                 f"the risk of {type(task).__name__} is too steep to be differentiated at this "
@@ -111,7 +110,7 @@ def _moment_surface(
         G = np.eye(2 + len(star))
         G[2:, 2:] = star
         G[0, 2:] = G[2:, 0] = star[j]
-        if moment_gradient(law, head, G, lam) is None:
+        if moment_gradient(law, predictor, G, lam) is None:
             return None
     return Surface(both, star, 2, True, lambda G: float(at(G).gram_error.max()))
 
