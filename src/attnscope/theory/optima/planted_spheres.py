@@ -31,6 +31,7 @@ from attnscope.theory.labels.moment_risk import moment_law
 from attnscope.theory.nodes.node_gradient import node_gradient
 from attnscope.theory.nodes.node_risk import reader_of
 from attnscope.theory.nodes.node_routes import GRADIENT_NODES
+from attnscope.theory.optima.sphere_hessian import tangent_basis
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.route import gradient_row
 
@@ -176,11 +177,7 @@ class Spheres:
         """(m D, n) orthonormal tangent directions without those of rotations, whose number comes
         second.
         """
-        m, D = X.shape
-        tangent = np.zeros((m * D, m * (D - 1)))
-        for a, x in enumerate(X):
-            normal = np.linalg.svd(x[None])[2][1:].T
-            tangent[a * D : (a + 1) * D, a * (D - 1) : (a + 1) * (D - 1)] = normal
+        tangent = tangent_basis(*X)
         free = self.free
         turns = []
         for i in range(len(free)):
