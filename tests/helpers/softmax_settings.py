@@ -36,7 +36,11 @@ def by_numbers(function):
 
 softmax_excess = by_numbers(softmax_risk.softmax_excess)
 softmax_excess_gradient = by_numbers(softmax_risk.softmax_excess_gradient)
-softmax_excess_with_gradient = by_numbers(softmax_risk.softmax_excess_with_gradient)
+
+
+def softmax_excess_with_gradient(*overlaps, **numbers):
+    """Both."""
+    return softmax_excess(*overlaps, **numbers), softmax_excess_gradient(*overlaps, **numbers)
 
 
 def random_overlaps(rng, dim=4, c=0.0):

@@ -17,10 +17,10 @@ from attnscope.errors import AttnscopeError
 from attnscope.numerics.border.x64 import x64
 from attnscope.theory.optima.heads_minimum import (
     _Sample,
-    _tangent_basis,
     _unit_rows,
     heads_minimum,
 )
+from attnscope.theory.optima.sphere_hessian import tangent_basis
 from attnscope.theory.risks.distinct_heads import _loss_given_scores
 from attnscope.theory.risks.multi_head_risk import heads_risk
 
@@ -129,7 +129,7 @@ def test_sampled_risk_and_its_hessian():
         sample = _Sample(task, 2, 0.9, z)
         known = _loss_given_scores(task, at.Softmax(0.9), 2, rows @ rows.T, 0.9, z).mean()
         assert sample.value(x)[0] == pytest.approx(known, rel=EXACT)
-        tangent = _tangent_basis(x)
+        tangent = tangent_basis(*x).T
         np.testing.assert_allclose(tangent @ tangent.T, np.eye(28), atol=FEW_ROUNDINGS)
         t = (rng.standard_normal(28) @ tangent).reshape(4, 8)
         h = 1e-4

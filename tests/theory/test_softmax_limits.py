@@ -10,7 +10,6 @@ from helpers.softmax_settings import (
     ORACLE,
     random_overlaps,
     softmax_excess,
-    softmax_excess_gradient,
     softmax_excess_with_gradient,
 )
 from helpers.tolerances import (
@@ -20,6 +19,7 @@ from helpers.tolerances import (
     THREE_DIGITS,
 )
 
+import attnscope as at
 from attnscope.errors import AttnscopeError
 
 
@@ -151,10 +151,8 @@ def test_symmetries():
         ({"signal": math.inf}, "signal"),
         ({"length": 0}, "length"),
         ({"length": 2.5}, "length"),
-        ({"alignment": 1.5}, "alignment"),
         ({"kappa": math.nan}, "kappa"),
         ({"rho": -1.1}, "rho"),
-        ({"eta": np.zeros(3)}, "eta of softmax_excess must be a single number"),
     ],
 )
 def test_refusals(change, match):
@@ -164,6 +162,11 @@ def test_refusals(change, match):
         | {"temperature": 1.0, "gamma": 1.0, "signal": 2.0, "length": 4}
         | change
     )
-    for function in (softmax_excess, softmax_excess_gradient, softmax_excess_with_gradient):
+    overlaps = at.Overlaps(*(kw.pop(name) for name in names))
+    temperature = kw.pop("temperature")
+    for function in (at.risk, at.risk_gradient):
+        call = lambda function=function: function(
+            at.SingleLocation(dim=30, **kw), at.Softmax(temperature), overlaps
+        )
         with pytest.raises(AttnscopeError, match=match):
-            function(**kw)
+            call()

@@ -34,6 +34,7 @@ __all__ = [
     "checked_overlaps",
     "gram",
     "head_gram",
+    "implied_products",
     "nearest_possible",
 ]
 
@@ -94,33 +95,37 @@ class Overlaps(NamedTuple):
 
 def gram(o: Overlaps, alignment: float = 0.0) -> np.ndarray:
     """Gram matrices (..., 4, 4) of (k, v, k*, v*)."""
-    kap, eta, the, nu, rho = np.broadcast_arrays(
-        *(np.asarray(x, dtype=np.float64) for x in o)
-    )
-    one = np.ones_like(kap)
-    c = np.full_like(kap, alignment)
-    rows = [[one, rho, kap, eta], [rho, one, the, nu], [kap, the, one, c], [eta, nu, c, one]]
-    return np.stack([np.stack(row, -1) for row in rows], -2)
+    return head_gram(o, np.array([[1.0, alignment], [alignment, 1.0]]))
 
 
 def head_gram(o: Overlaps, teacher_gram: np.ndarray) -> np.ndarray:
-    """Gram matrix (2 + r, 2 + r) of (k, v) and r teachers, at scalar overlaps with the first two
+    """Gram matrices (..., 2 + r, 2 + r) of (k, v) and r teachers, at overlaps with the first two
     (kappa, theta alone where r = 1).
+    """
+    fields = np.stack(np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in o)), -1)
+    r = len(teacher_gram)
+    out = np.ones((*fields.shape[:-1], 2 + r, 2 + r))
+    out[..., 0, 1] = out[..., 1, 0] = fields[..., 4]
+    cross = fields[..., :4].reshape(*fields.shape[:-1], 2, 2)[..., : min(2, r)]
+    out[..., :2, 2:] = cross @ implied_products(teacher_gram)
+    out[..., 2:, :2] = out[..., :2, 2:].swapaxes(-1, -2)
+    out[..., 2:, 2:] = teacher_gram
+    return out
+
+
+def implied_products(teacher_gram: np.ndarray) -> np.ndarray:
+    """(2, r): from the inner products of a vector with the first two teachers to those with all.
 
     Of the other teachers T the vectors keep only what the first pair implies: k.T = a.(K.T, V.T)
     with a the coefficients of k on the pair.
     """
     r = len(teacher_gram)
-    pair = min(2, r)
-    cross = np.array([[o.kappa, o.eta], [o.theta, o.nu]], dtype=np.float64)[:, :pair]
-    implied = (
-        cross
-        @ np.linalg.pinv(teacher_gram[:pair, :pair], hermitian=True)
-        @ teacher_gram[:pair]
-    )
-    implied[:, :pair] = cross  # to the bit
-    students = np.array([[1.0, o.rho], [o.rho, 1.0]], dtype=np.float64)
-    return np.block([[students, implied], [implied.T, teacher_gram]])
+    out = np.eye(min(2, r), r)
+    if r > 2:
+        out[:, 2:] = (
+            np.linalg.pinv(teacher_gram[:2, :2], hermitian=True) @ teacher_gram[:2, 2:]
+        )
+    return out
 
 
 def as_arrays(o: Overlaps) -> Overlaps:

@@ -37,7 +37,6 @@ from attnscope.theory.nodes.node_routes import (
     checked_gram,
     defined_excess,
     gram_excess,
-    sampled_on_nodes,
 )
 from attnscope.theory.overlaps import MOVE_TOLERANCE, Overlaps, checked_overlaps
 from attnscope.theory.route import (
@@ -196,7 +195,7 @@ def unchecked_risk(
     if route is not None and not lacking and method in ("auto", "exact"):
         out = route.excess(task, predictor, o, lam)
     elif method == "quasi-monte-carlo":
-        out = sampled_on_nodes(task, predictor, o, lam, samples, seed)
+        out = defined_excess(task, predictor, o, lam, samples, seed, nodes=True)
     elif method == "auto" and is_defined(task):
         out = defined_excess(task, predictor, o, lam, samples, seed)
     else:

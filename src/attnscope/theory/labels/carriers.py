@@ -49,11 +49,20 @@ class Handle:
         self.place = place
 
 
+def _reduction(ufunc: np.ufunc) -> Callable[..., Any]:
+    """The method of arrays that reduces by `ufunc`."""
+
+    def method(self: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
+        return self.reduced(ufunc, self, axis, keepdims)
+
+    return method
+
+
 class Carrier(np.lib.mixins.NDArrayOperatorsMixin):
     """Base of arrays of jets and of tags.
 
     A subclass has `shape`, `gather(places)`, `joined(parts)`, `lifted(plain)` (a plain array as
-    this type), `ufunc(ufunc, inputs)` and `function(function, args, kwargs)`.
+    this type), `ufunc(ufunc, inputs)`, `chosen(condition, a, b)` and `contracted(function, inputs)`.
     """
 
     __array_priority__ = 1000.0
@@ -78,6 +87,14 @@ class Carrier(np.lib.mixins.NDArrayOperatorsMixin):
 
     def ufunc(self, ufunc: np.ufunc, inputs: list[Any]) -> Any:
         """An elementwise function; inputs are carriers or plain arrays."""
+        raise NotImplementedError
+
+    def chosen(self, condition: Any, a: Any, b: Any) -> Any:
+        """np.where."""
+        raise NotImplementedError
+
+    def contracted(self, function: Callable[..., Any], inputs: list[Any]) -> Any:
+        """A sum of products of the inputs."""
         raise NotImplementedError
 
     def function(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -140,7 +157,11 @@ class Carrier(np.lib.mixins.NDArrayOperatorsMixin):
             )
         if method != "__call__":
             raise Unsupported(f"{ufunc.__name__}.{method}")
-        out = self.ufunc(ufunc, [_plain_or_carrier(x) for x in inputs])
+        given = [_plain_or_carrier(x) for x in inputs]
+        if ufunc is np.matmul:
+            out = self.contracted(np.matmul, given)
+        else:
+            out = self.ufunc(ufunc, given)
         out.owned = all(out is not x for x in inputs)
         return out
 
@@ -165,6 +186,14 @@ class Carrier(np.lib.mixins.NDArrayOperatorsMixin):
             return out
         if function in COMPOSED_FUNCTIONS:
             return COMPOSED_FUNCTIONS[function](*args, **kwargs)
+        if function is np.where and len(args) == 3:
+            return self.chosen(*args)
+        if function in (np.dot, np.inner, np.tensordot):
+            product = lambda *x: function(*x, *args[2:], **kwargs)
+            return self.contracted(product, [_plain_or_carrier(x) for x in args[:2]])
+        if function is np.einsum:
+            product = lambda *x: np.einsum(args[0], *x)
+            return self.contracted(product, [_plain_or_carrier(x) for x in args[1:]])
         if function in (np.shape, np.ndim, np.size):
             return getattr(args[0], function.__name__)
         return self.function(function, args, kwargs)
@@ -250,30 +279,19 @@ class Carrier(np.lib.mixins.NDArrayOperatorsMixin):
     def take(self, indices: Any, axis: Any = None) -> Any:
         return np.take(self, indices, axis=axis)
 
-    def sum(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
-        return self.reduced(np.add, self, axis, keepdims)
-
-    def prod(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
-        return self.reduced(np.multiply, self, axis, keepdims)
-
-    def max(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
-        return self.reduced(np.maximum, self, axis, keepdims)
-
-    def min(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
-        return self.reduced(np.minimum, self, axis, keepdims)
-
-    def any(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
-        return self.reduced(np.logical_or, self, axis, keepdims)
-
-    def all(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
-        return self.reduced(np.logical_and, self, axis, keepdims)
+    sum = _reduction(np.add)
+    prod = _reduction(np.multiply)
+    max = _reduction(np.maximum)
+    min = _reduction(np.minimum)
+    any = _reduction(np.logical_or)
+    all = _reduction(np.logical_and)
 
     def mean(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
         total = self.sum(axis, keepdims)
         return total / (self.size / max(total.size, 1))
 
     def clip(self, low: Any = None, high: Any = None) -> Any:
-        return clipped(self, low, high)
+        return _clipped(self, low, high)
 
     def dot(self, other: Any) -> Any:
         return np.dot(self, other)
@@ -319,9 +337,33 @@ def _piecewise_constant(x: Any, conditions: Any, values: Any) -> Any:
     if any(callable(v) for v in values) or isinstance(conditions, Carrier):
         raise Unsupported("piecewise with functions")
     out = 0.0 * x + (values[len(conditions)] if len(values) > len(conditions) else 0.0)
-    for condition, value in zip(conditions, values):
-        out = np.where(condition, value, out)
+    return _selected(conditions[::-1], values[: len(conditions)][::-1], out)
+
+
+def _selected(conditions: Any, choices: Any, default: Any = 0.0) -> Any:
+    """np.select: the first condition that holds decides."""
+    out = default
+    for condition, choice in reversed(list(zip(conditions, choices))):
+        out = np.where(condition, choice, out)
     return out
+
+
+def _clipped(x: Any, a_min: Any = None, a_max: Any = None) -> Any:
+    """np.clip by maximum and minimum."""
+    out = x if a_min is None else np.maximum(x, a_min)
+    return out if a_max is None else np.minimum(out, a_max)
+
+
+def _mean(x: Any, axis: Any = None, weights: Any = None, **kwargs: Any) -> Any:
+    if weights is not None:
+        raise Unsupported("a weighted average")
+    return x.mean(axis, **kwargs)
+
+
+def _rounded(x: Any, decimals: int = 0) -> Any:
+    """np.round."""
+    unit = 10.0**decimals
+    return np.rint(x * unit) / unit
 
 
 # functions that are made of others
@@ -330,13 +372,13 @@ COMPOSED_FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.digitize: _bin_numbers,
     np.searchsorted: _sorted_positions,
     np.piecewise: _piecewise_constant,
+    np.select: _selected,
+    np.clip: _clipped,
+    np.mean: _mean,
+    np.average: _mean,
+    np.round: _rounded,
+    np.around: _rounded,
 }
-
-
-def clipped(x: Any, low: Any, high: Any) -> Any:
-    """np.clip by maximum and minimum."""
-    out = x if low is None else np.maximum(x, low)
-    return out if high is None else np.minimum(out, high)
 
 
 def handled(found: Any) -> Any:

@@ -174,20 +174,24 @@ def averaged(
 def _average_over_scores(
     predictor: Any, lam: float, read: ReadToken, x: np.ndarray, edges: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    centre = read.a + read.a_x * x
-    value = read.b + read.b_x * x
-    if read.a_z == 0:
-        s = predictor.activation(lam * centre)
-        return s * value, np.abs(s * value)
-    z, weight = panels_of(read, x, edges, count)
-    s = predictor.activation((lam * (centre[:, None] + read.a_z * z)).ravel()).reshape(
-        z.shape
-    )
-    terms = s * (value[:, None] + read.b_z * z) * weight
+    z, weight, s = activations(predictor, lam, read, x, edges, count)
+    terms = s * ((read.b + read.b_x * x)[:, None] + read.b_z * z) * weight
     return terms.sum(1), np.abs(terms).sum(1)
 
 
-def panels_of(
+def activations(
+    predictor: Any, lam: float, read: ReadToken, x: np.ndarray, edges: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(N, n) nodes z for each x, their weights with the normal density, and sigma there."""
+    if read.a_z == 0:
+        z, weight = np.zeros((len(x), 1)), np.ones((len(x), 1))
+    else:
+        z, weight = _panels_of(read, x, edges, count)
+    u = (read.a + read.a_x * x)[:, None] + read.a_z * z
+    return z, weight, predictor.activation((lam * u).ravel()).reshape(u.shape)
+
+
+def _panels_of(
     read: ReadToken, x: np.ndarray, edges: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """(N, n) nodes z for each x, and their weights with the normal density."""

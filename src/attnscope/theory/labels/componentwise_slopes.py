@@ -22,7 +22,7 @@ from attnscope.numerics.integrals.refined_panels import ScoreLaw
 from attnscope.theory.labels.componentwise_moments import (
     COARSE_PANEL_POINTS,
     FINE_PANEL_POINTS,
-    panels_of,
+    activations,
     score_edges,
 )
 from attnscope.theory.labels.folded import (
@@ -90,8 +90,7 @@ def componentwise_slopes(
         1.0, abs(v), abs(cov), *(float(np.abs(r[near]).max()) for r in (alpha, beta, x))
     )
     lost = 4 * label.mean_size * float((off + doubt).sum()) * factor**2 * max(1.0, 1 / lam)
-    lost = lost + 2 * float(label.slack.sum()) * reach
-    lost = lost + _unseen_per_unit(label) * reach
+    lost = lost + label.doubt_per_unit * reach
     cross = rows @ W
     each = [_kind_slopes(predictor, kind(G, law), law, lam) for law in kinds.laws]
     n = kinds.numbers
@@ -109,16 +108,7 @@ def componentwise_slopes(
         np.abs(dq) + (2 * np.abs(m)[:, None] + 2 * abs(whole)) * np.abs(dm)
     )
     size_kind += 2 * label.mean_size * others[:, None] * np.abs(dm)
-    return Slopes(
-        total, by_kind[:, :5], -2 * cross[:6], float(by_kind[:, 5].sum() - 2 * cross[6]), 0.0,
-        MOMENT_SLOPE_ERROR * size_kind[:, :5], 2 * lost[:6],
-        float(MOMENT_SLOPE_ERROR * size_kind[:, 5].sum() + 2 * lost[6]),
-    )  # fmt: skip
-
-
-def _unseen_per_unit(label: Any) -> float:
-    """What a scan may have missed of E[y l], per unit of l (declared_cells.py)."""
-    return label.unseen / (2 * max(label.square, 1e-300) ** 0.5)
+    return Slopes(total, by_kind, -2 * cross, MOMENT_SLOPE_ERROR * size_kind, 2 * lost)
 
 
 def _score_derivatives(
@@ -130,18 +120,22 @@ def _score_derivatives(
     reach: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """S_0 .. S_3 (4, N) and how far two rules differ (4,)."""
-    whole = np.hypot(read.a_x, read.a_z)
-    if read.a_z >= SMALLEST_STEIN_SHARE * whole:
-        found = [
-            _derivatives_by_stein(predictor, lam, read, x, edges, n)
-            for n in (FINE_PANEL_POINTS, COARSE_PANEL_POINTS)
-        ]
+    by_stein = read.a_z >= SMALLEST_STEIN_SHARE * np.hypot(read.a_x, read.a_z)
+    found = []
+    for count in (FINE_PANEL_POINTS, COARSE_PANEL_POINTS):
+        z, weight, s = activations(predictor, lam, read, x, edges, count)
+        average = (s * weight).sum(1)
+        if by_stein:
+            # a constant has no derivatives: taken off, so that its rounding is not divided by a_z^k
+            middle = predictor.activation(lam * (read.a + read.a_x * x))
+            off = (s - middle[:, None]) * weight
+            hermite = [z, z * z - 1, z * (z * z - 3)]
+            slopes = [(off * h).sum(1) / read.a_z ** (k + 1) for k, h in enumerate(hermite)]
+            average = np.stack([average, *slopes])
+        found.append(average)
+    if by_stein:
         near = np.abs(x) <= 9
         return found[0], np.abs(found[0] - found[1])[:, near].max(1)
-    found = [
-        _average_activation(predictor, lam, read, x, edges, n)
-        for n in (FINE_PANEL_POINTS, COARSE_PANEL_POINTS)
-    ]
     # coefficients below rounding are left out: a derivative would raise them
     c = coefficients(found[0])
     largest = float(np.abs(found[0]).max())
@@ -156,32 +150,6 @@ def _score_derivatives(
         out.append(np.polynomial.chebyshev.chebval(x / reach, c))
         doubts.append(doubts[0] * len(out[0]) ** 0.5 * rate**k)
     return np.stack(out), np.array(doubts)
-
-
-def _derivatives_by_stein(
-    predictor: Any, lam: float, read: ReadToken, x: np.ndarray, edges: np.ndarray, count: int
-) -> np.ndarray:
-    z, weight = panels_of(read, x, edges, count)
-    u = (read.a + read.a_x * x)[:, None] + read.a_z * z
-    s = predictor.activation((lam * u).ravel()).reshape(u.shape) * weight
-    # a constant has no derivatives: taken off, so that its rounding is not divided by a_z^k
-    middle = predictor.activation(lam * (read.a + read.a_x * x))
-    off = s - middle[:, None] * weight
-    hermite = [z, z * z - 1, z * (z * z - 3)]
-    return np.stack(
-        [s.sum(1), *((off * h).sum(1) / read.a_z ** (k + 1) for k, h in enumerate(hermite))]
-    )
-
-
-def _average_activation(
-    predictor: Any, lam: float, read: ReadToken, x: np.ndarray, edges: np.ndarray, count: int
-) -> np.ndarray:
-    centre = read.a + read.a_x * x
-    if read.a_z == 0:
-        return np.asarray(predictor.activation(lam * centre))
-    z, weight = panels_of(read, x, edges, count)
-    u = centre[:, None] + read.a_z * z
-    return (predictor.activation((lam * u).ravel()).reshape(u.shape) * weight).sum(1)
 
 
 def _kind_slopes(

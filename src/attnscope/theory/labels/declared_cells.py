@@ -24,20 +24,18 @@ import numpy as np
 from attnscope.errors import AttnscopeError
 from attnscope.theory.labels.quadrature import (
     BASE_CELL_SIGMAS,
+    CELL_HEFT,
     CELL_NODES,
-    CELL_TOLERANCE,
-    CELL_TOLERANCE_SHARE,
-    FINEST_CELL,
-    LARGEST_CELL_COUNT,
     Cells,
+    Inspected,
     Reading,
-    cost_of,
+    cut_cells,
     density,
     first_cells,
     label_values,
-    lagrange,
+    lagrange_basis,
     normal_mass,
-    refuse_open,
+    scanned_square,
 )
 
 __all__ = ["SCAN_STEP_SIGMAS", "declared_cells", "unseen_square"]
@@ -63,49 +61,22 @@ def declared_cells(reading: Reading, kinks: Any, scale: float | None) -> tuple[C
                 "follow; write the label with NumPy functions that jets know, or declare kinks."
             )
     edges = (np.sort(np.asarray(kinks, dtype=np.float64)) - reading.place) / reading.unit
-    centre, half, base = _cells_cut_at_kinks(*first_cells(), edges)
-    done: list[Cells] = []
-    kept = 0
-    first = True
-    square = 0.0
-    while True:
+    first = _cells_cut_at_kinks(*first_cells(), edges)
+    square = scanned_square(reading, *first[:2])
+
+    def inspected(centre: np.ndarray, half: np.ndarray) -> Inspected:
         x = centre[:, None] + half[:, None] * CELL_NODES
         y = label_values(reading, x.ravel()).reshape(-1, *x.shape)
-        mass = normal_mass(centre, half)
         second = y[0] ** 2 if len(y) == 1 else y[1]
+        mass = normal_mass(centre, half)
         with np.errstate(all="ignore"):
-            each = np.where(mass > 0, mass * np.abs(second).max(1), 0.0)
-        if first:
-            square = float(each.sum()) / 4
-            first = False
+            here = np.where(mass > 0, mass * np.abs(second).max(1), 0.0)
         off, top = _interpolation_distances(
-            reading, centre, half, y, count, each > 1e-12 * square
+            reading, centre, half, y, count, here > 1e-12 * square
         )
-        with np.errstate(all="ignore"):
-            target = CELL_TOLERANCE * max(square, 1e-300)
-            cost = cost_of(off, top, square)
-            rounding = (off <= INTERPOLATION_ROUNDING * top).all(0)
-            good = (
-                (cost <= target) | (mass * cost <= CELL_TOLERANCE_SHARE * target) | rounding
-            )
-        stop = good | (
-            half <= FINEST_CELL * (np.abs(centre) + abs(reading.place / reading.unit) + 1e-3)
-        )
-        cells = Cells(centre, half, base, off, top)
-        done.append(cells.take(stop))
-        kept += int(stop.sum())
-        if stop.all():
-            break
-        if kept + 2 * int((~stop).sum()) > LARGEST_CELL_COUNT:
-            left = cells.take(~stop)
-            refuse_open(reading, left, square)
-            done.append(left)
-            break
-        halves = half[~stop] / 2
-        centre = np.concatenate([centre[~stop] - halves, centre[~stop] + halves])
-        half = np.concatenate([halves, halves])
-        base = np.concatenate([base[~stop]] * 2)
-    found = Cells(*(np.concatenate([x[i] for x in done], axis=-1) for i in range(5)))
+        return Inspected(off, top, np.zeros(len(centre)))
+
+    found = cut_cells(reading, first, square, inspected, INTERPOLATION_ROUNDING, 2)
     return found, "scan" if scale is None else "declared"
 
 
@@ -128,13 +99,15 @@ def _interpolation_distances(
     """(k, n): the largest |y - I| on the grid and between the points, and the largest |y|."""
     size = np.abs(y).max(2)
     # the polynomial through every second point, at the others: for cells with no grid point left
-    odd = _half_node_basis()
-    off = np.abs(y[:, :, 1::2] - y[:, :, ::2] @ odd).max(2)
+    even = CELL_NODES[::2]
+    heft = 1 / np.prod(even[:, None] - even + np.eye(len(even)), axis=1)
+    odd = lagrange_basis(CELL_NODES[1::2], even, heft)
+    off = np.abs(y[:, :, 1::2] - y[:, :, ::2] @ odd.T).max(2)
     number = np.maximum(np.round(count * half * 2 / BASE_CELL_SIGMAS).astype(int), 0)
     for n in np.unique(number[scanned & (number >= 8)]):
         which = np.flatnonzero(scanned & (number == n))
         s = (np.arange(n) + 0.5) * 2 / n - 1
-        basis = lagrange(s)
+        basis = lagrange_basis(s, CELL_NODES, CELL_HEFT)
         for part in np.array_split(which, max(1, len(which) * n // (1 << 20))):
             x = centre[part, None] + half[part, None] * s
             here = label_values(reading, x.ravel()).reshape(-1, *x.shape)
@@ -142,16 +115,6 @@ def _interpolation_distances(
             off[:, part] = apart
             size[:, part] = np.maximum(size[:, part], np.abs(here).max(2))
     return off, size
-
-
-def _half_node_basis() -> np.ndarray:
-    """(POINTS/2, POINTS/2): from every second node to the others."""
-    given, wanted = CELL_NODES[::2], CELL_NODES[1::2]
-    out = np.ones((len(given), len(wanted)))
-    for i, node in enumerate(given):
-        others = np.delete(given, i)
-        out[i] = np.prod((wanted[:, None] - others) / (node - others), axis=1)
-    return out
 
 
 def unseen_square(reading: Reading, points: np.ndarray, rms: float) -> float:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnscope.theory.labels.quadrature import LabelWeights
+from attnscope.theory.labels.quadrature import LabelWeights, lagrange_basis
 
 __all__ = [
     "COEFFICIENT_ROUNDING",
@@ -49,21 +49,11 @@ def fold(label: LabelWeights, size: int, kept: dict[int, Folded]) -> Folded:
     """The weights on `size` points; `kept` holds those found before."""
     if size not in kept:
         c = -label.reach * np.cos(np.pi * np.arange(size) / (size - 1))
-        weights = label.weights.ravel() @ _lagrange_basis(label.points.ravel(), c)
-        kept[size] = Folded(c, weights, _lagrange_basis(label.centres, c))
+        heft = (-1.0) ** np.arange(size)
+        heft[[0, -1]] /= 2
+        weights = label.weights.ravel() @ lagrange_basis(label.points.ravel(), c, heft)
+        kept[size] = Folded(c, weights, lagrange_basis(label.centres, c, heft))
     return kept[size]
-
-
-def _lagrange_basis(x: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """(n, N): the Lagrange polynomials of Chebyshev points c at x, by the barycentric formula."""
-    heft = (-1.0) ** np.arange(len(c))
-    heft[[0, -1]] /= 2
-    apart = x[:, None] - c
-    exact = apart == 0
-    ratio = heft / np.where(exact, 1.0, apart)
-    out = ratio / ratio.sum(1, keepdims=True)
-    hit = exact.any(1, keepdims=True)
-    return np.where(hit, exact * 1.0, out)
 
 
 @lru_cache(maxsize=16)

@@ -83,16 +83,14 @@ def constant(x: np.ndarray) -> Series:
     return tidy(np.asarray(x, dtype=np.float64)[None], np.zeros((1, *np.shape(x))))
 
 
-def from_ends(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def from_ends(low: np.ndarray, high: np.ndarray) -> Series:
     """Midpoint and radius of [low, high]; rounding of both ends by a few units is included."""
     with np.errstate(all="ignore"):
         mid = low / 2 + high / 2
         rad = np.maximum(high - mid, mid - low) + SUM_ROUNDING * np.maximum(
             np.abs(low), np.abs(high)
         )
-    rad = rad + UNDERFLOW_LOSS
-    lost = ~np.isfinite(mid) | ~np.isfinite(rad)
-    return np.where(lost, 0.0, mid), np.where(lost, np.inf, rad)
+    return tidy(mid, rad + UNDERFLOW_LOSS)
 
 
 def added(a: Series, b: Series, sign: float = 1.0) -> Series:
@@ -163,9 +161,7 @@ class Growing:
         self.set(0, value)
 
     def set(self, k: int, value: tuple[np.ndarray, np.ndarray]) -> None:
-        lost = ~np.isfinite(value[0]) | ~np.isfinite(value[1])
-        self.mid[k] = np.where(lost, 0.0, value[0])
-        self.rad[k] = np.where(lost, np.inf, value[1])
+        self.mid[k], self.rad[k] = tidy(*value)
 
     @property
     def series(self) -> Series:
@@ -189,9 +185,14 @@ def convolved(
     return mid, rad
 
 
-def chain(u: Series, value: tuple[np.ndarray, np.ndarray], d: Growing | Series) -> Series:
-    """y with y_0 = value and y' = d u'; d has all orders."""
+def chain(
+    u: Series, value: tuple[np.ndarray, np.ndarray], slope: Series | None = None
+) -> Series:
+    """y with y_0 = value and y' = slope u'; slope has all orders, and is y itself where it is not
+    given.
+    """
     out = Growing(value)
+    d = out if slope is None else slope
     moved = weighted(u)
     for k in range(1, TAYLOR_ORDER + 1):
         mid, rad = convolved(moved, d, k, 1, k)

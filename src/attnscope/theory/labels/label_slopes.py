@@ -19,25 +19,19 @@ import numpy as np
 from attnscope.theory.labels.label_blocks import LabelBlock
 from attnscope.theory.labels.token_kinds import Kinds
 
-__all__ = ["KIND_VARIABLES", "READ_VARIABLES", "Slopes", "gram_slopes"]
-
-KIND_VARIABLES = ("a", "b", "cov", "vu", "vw")
-READ_VARIABLES = ("a", "a_x", "v", "b", "b_x", "cov")
+__all__ = ["Slopes", "gram_slopes"]
 
 
 class Slopes(NamedTuple):
-    """value: the block's risk without E y^2; kinds (A, 5), read (6,), temperature; and the errors
-    of these.
+    """value: the block's risk without E y^2; its derivatives kinds (A, 6) in a, b, cov, vu, vw, lam
+    and read (7,) in a, a_x, v, b, b_x, cov, lam, and the errors of these.
     """
 
     value: float
     kinds: np.ndarray
     read: np.ndarray
-    temperature: float
-    value_error: float
     kinds_error: np.ndarray
     read_error: np.ndarray
-    temperature_error: float
 
 
 def gram_slopes(
@@ -45,15 +39,14 @@ def gram_slopes(
     absolute: bool = False,
 ) -> np.ndarray:  # fmt: skip
     """(2, V) derivatives in the inner products of k and v with all vectors; with `absolute` those
-    of
-    errors.
+    of errors.
     """
     size = np.abs if absolute else np.asarray
     sign = 1.0 if absolute else -1.0
     G = size(G)
     out = np.zeros((2, G.shape[1]))
     means, s = size(kinds.laws[:, :-1]), kinds.laws[:, -1]
-    a, b, cov, vu, vw = by_kind.T
+    a, b, cov, vu, vw, _ = by_kind.T
     out[0, 2:] += a @ means
     out[1, 2:] += b @ means
     out[0, 1] += cov @ s**2
@@ -61,7 +54,7 @@ def gram_slopes(
     out[1, 1] += vw @ s**2
     mean, scale = size(block.means[block.token]), float(block.scales[block.token])
     J = 2 + block.teacher
-    ra, rax, rv, rb, rbx, rcov = by_read
+    ra, rax, rv, rb, rbx, rcov, _ = by_read
     out[0, 2:] += ra * mean
     out[1, 2:] += rb * mean
     out[0, J] += scale * rax + sign * scale**2 * (2 * rv * G[0, J] + rcov * G[1, J])

@@ -40,6 +40,7 @@ def moment_gradient(
 ) -> MomentGradient | None:
     """The gradient at one Gram matrix; None where the moments have no usable derivative."""
     assert law.blocks is not None
+    predictor = getattr(predictor, "head", predictor)
     slopes_of = componentwise_slopes if is_componentwise(predictor) else normalised_slopes
     value = warm = warm_error = 0.0
     gram = np.zeros((2, len(G)))
@@ -51,8 +52,8 @@ def moment_gradient(
         p = block.probability
         kinds = kinds_of(block)
         value += p * (block.weights.square + found.value)
-        warm += p * found.temperature
-        warm_error += p * found.temperature_error
+        warm += p * float(found.kinds[:, 5].sum() + found.read[6])
+        warm_error += p * float(found.kinds_error[:, 5].sum() + found.read_error[6])
         gram += p * gram_slopes(G, block, kinds, found.kinds, found.read)
         gram_error += p * gram_slopes(
             G, block, kinds, found.kinds_error, found.read_error, absolute=True

@@ -50,6 +50,8 @@ def moment_law(task: Any, predictor: Any) -> LabelLaw:
     """The label's blocks if the moments can be used for this head, else the reason why not."""
     if getattr(task, "loss", "squared") != "squared":
         return LabelLaw(None, "its loss is not squared")
+    if getattr(predictor, "heads", 1) != 1:
+        return LabelLaw(None, "there are several heads")
     predictor = getattr(predictor, "head", predictor)
     if not (is_componentwise(predictor) or is_normalised(predictor)):
         return LabelLaw(

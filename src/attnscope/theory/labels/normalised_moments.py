@@ -25,6 +25,7 @@ that of normalised_risk.py (3e-13 of the integral of absolute terms), and so is 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ from scipy.special import ndtri
 from attnscope.errors import bad
 from attnscope.theory.labels.folded import FOLD_SIZES, Folded, fold
 from attnscope.theory.labels.label_blocks import LabelBlock
-from attnscope.theory.labels.quadrature import BASE_CELL_SIGMAS
+from attnscope.theory.labels.quadrature import BASE_CELL_SIGMAS, lagrange_basis
 from attnscope.theory.labels.token_kinds import (
     Kind,
     Kinds,
@@ -58,12 +59,15 @@ from attnscope.theory.risks.normalised_risk import (
 
 __all__ = [
     "KindTable",
+    "Rule",
     "collected",
-    "exponential_scores",
     "fold_sizes",
+    "kernel_ratios",
+    "kernels_at",
     "normalised_terms",
-    "survival",
-    "tables",
+    "score_rule",
+    "shifted_kernels",
+    "shifts_only",
     "tau_nodes",
 ]
 
@@ -76,6 +80,9 @@ STRIP_RADIANS = math.pi / 3  # largest |Im(lam u)| of the Bernstein ellipse
 FOLD_ERROR_TARGET = 1e-15  # interpolation error for which the size of a fold is chosen
 LARGEST_FOLD_ERROR = 1e-8  # a g that the largest fold resolves less well is left to nodes
 SMALLEST_AVERAGE = 1e-290  # products of averages f below this are below rounding
+
+
+Rule = tuple[np.ndarray, np.ndarray]  # nodes and weights
 
 
 class KindTable(NamedTuple):
@@ -231,22 +238,19 @@ def tables(
     return found
 
 
-def survival(f: np.ndarray, plain: Any, exponent: float) -> np.ndarray:
+def _survival(f: np.ndarray, plain: Any, exponent: float) -> np.ndarray:
     """f^exponent: through 1 - f where that is small (long sequences), else by f itself, which keeps
     its relative accuracy down to the smallest float.
     """
     return np.where(f > 0.5, power(plain, exponent), f**exponent)
 
 
-def _kernel_ratios(each: list[KindTable], n: np.ndarray) -> tuple[np.ndarray, ...]:
-    """P, and per kind A/f, B/f, |A|/f; 0 where f is."""
-    P = np.prod([survival(x.f, x.plain, c) for x, c in zip(each, n)], axis=0)
-    safe = [np.maximum(x.f, SMALLEST_AVERAGE) for x in each]
-    live = [x.f > SMALLEST_AVERAGE for x in each]
-    A = np.array([np.where(ok, x.A / f, 0.0) for x, f, ok in zip(each, safe, live)])
-    B = np.array([np.where(ok, x.B / f, 0.0) for x, f, ok in zip(each, safe, live)])
-    size = np.array([np.where(ok, x.A_size / f, 0.0) for x, f, ok in zip(each, safe, live)])
-    return P, A, B, size
+def kernel_ratios(each: Sequence[KindTable], n: np.ndarray) -> tuple[np.ndarray, ...]:
+    """P, and per kind A/f, B/f, 1/f; 0 where f is."""
+    P = np.prod([_survival(x.f, x.plain, c) for x, c in zip(each, n)], axis=0)
+    f, A, B = (np.array([x[i] for x in each]) for i in range(3))
+    over = np.where(f > SMALLEST_AVERAGE, 1 / np.maximum(f, SMALLEST_AVERAGE), 0.0)
+    return P, A * over, B * over, over
 
 
 def _output_square(
@@ -254,7 +258,8 @@ def _output_square(
 ) -> tuple[float, float]:
     """E T^2, and the integral of the absolute values of its terms."""
     n = kinds.numbers
-    P, A, B, size = _kernel_ratios(each, n)
+    P, A, B, over = kernel_ratios(each, n)
+    size = over * [x.A_size for x in each]
     value = n @ (B - A * A) + (n @ A) ** 2
     absolute = n @ (B + size * size) + (n @ size) ** 2
     outer = P * sink * TAU_STEP
@@ -267,18 +272,13 @@ def _cross_moment(
 ) -> tuple[float, float, np.ndarray]:  # fmt: skip
     """E[y T], the integral of the absolute values of its terms, and |g| on the base cells."""
     found = fold(block.weights, size, block.folds)
-    z, weight = rules_for(lam * read.a_z)[rule]
-    if read.a_z == 0:
-        z, weight = np.zeros(1), np.ones(1)
-    spread = (
-        _sums_by_shifts
-        if exponential_scores(predictor) and lam > SMALLEST_TABLE_LAMBDA
-        else _sums_by_nodes
-    )
-    Y, C, Y_size, C_size = spread(predictor, lam, read, found, z, weight, places, tau)
+    spread = _sums_by_shifts if shifts_only(predictor, lam) else _sums_by_nodes
+    given = score_rule(lam, read, rule)
+    Y, C, Y_size, C_size = spread(predictor, lam, read, found, given, places, tau)
     n = kinds.numbers.copy()
     n[kinds.read] -= 1
-    P, A, _, sizes = _kernel_ratios(each, n)
+    P, A, _, over = kernel_ratios(each, n)
+    sizes = over * [x.A_size for x in each]
     outer = P * sink * TAU_STEP
     value = float(outer @ (C + Y * (n @ A)))
     absolute = float(outer @ (C_size + Y_size * (n @ sizes)))
@@ -288,59 +288,79 @@ def _cross_moment(
     return value, absolute, bound
 
 
+def score_rule(lam: float, read: ReadToken, rule: int) -> Rule:
+    """Nodes and weights in z, fine (0) or coarse (1)."""
+    if read.a_z == 0:
+        return np.zeros(1), np.ones(1)
+    return rules_for(lam * read.a_z)[rule]
+
+
+def shifts_only(predictor: Any, lam: float) -> bool:
+    """Whether one table in y = tau + lam u serves all tau and all scores."""
+    return exponential_scores(predictor) and lam > SMALLEST_TABLE_LAMBDA
+
+
+def kernels_at(
+    predictor: Any, lam: float, grid: np.ndarray, tau: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(tau, grid): K_0 and K_1 at the scores of a grid."""
+    y = tau[:, None] + predictor.log_activation(lam * grid)
+    e = np.exp(np.minimum(y, LARGEST_EXPONENT))
+    k0 = np.exp(-e)
+    return k0, e * k0
+
+
 def _sums_by_nodes(
-    predictor: Any, lam: float, read: ReadToken, found: Folded, z: np.ndarray, weight: np.ndarray,
-    places: int, tau: np.ndarray,
+    predictor: Any, lam: float, read: ReadToken, found: Folded, rule: Rule, places: int,
+    tau: np.ndarray,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """Y, C and their absolute sizes at every tau, for any h."""
+    z, weight = rule
     u = read.a + read.a_x * found.points[:, None] + read.a_z * z
     w = read.b + read.b_x * found.points[:, None] + read.b_z * z
     W = found.weights[:, None] * weight
     grid, (first, second) = collected(u, [W, W * w], lam, places)
-    e = np.exp(
-        np.minimum(tau[:, None] + predictor.log_activation(lam * grid), LARGEST_EXPONENT)
-    )
-    k0 = np.exp(-e)
-    k1 = e * k0
+    k0, k1 = kernels_at(predictor, lam, grid, tau)
     return k0 @ first, k1 @ second, k0 @ np.abs(first), k1 @ np.abs(second)
 
 
 def _sums_by_shifts(
-    predictor: Any, lam: float, read: ReadToken, found: Folded, z: np.ndarray, weight: np.ndarray,
-    places: int, tau: np.ndarray,
+    predictor: Any, lam: float, read: ReadToken, found: Folded, rule: Rule, places: int,
+    tau: np.ndarray,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
-    """The same for h = exp, by a table in y = tau + lam (a + a_x x)."""
-    step = TAU_STEP / GRID_POINTS_PER_TAU_STEP / lam
-    value = read.b + read.b_x * found.points
+    """The same for h = exp; E[z K_1] = lam a_z E[K_1 - K_2] by Stein's identity."""
     W = found.weights
-    at = read.a + read.a_x * found.points
-    grid, (first, second) = collected(at, [W, W * value], lam, places, step)
-    count = len(grid) + GRID_POINTS_PER_TAU_STEP * (len(tau) - 1)
-    y = tau[0] + lam * grid[0] + TAU_STEP / GRID_POINTS_PER_TAU_STEP * np.arange(count)
-    K0, K1, Kz = averages(y, lam * read.a_z, z, weight)
-    window = lambda K: np.lib.stride_tricks.sliding_window_view(K, len(grid))[
-        ::GRID_POINTS_PER_TAU_STEP
-    ]
-    C = window(K1) @ second + read.b_z * (window(Kz) @ first)
-    C_size = window(K1) @ np.abs(second) + abs(read.b_z) * (
-        window(np.abs(Kz)) @ np.abs(first)
+    masses = [W, W * (read.b + read.b_x * found.points)]
+    K, (first, second) = shifted_kernels(lam, read, found, masses, rule, places, tau, 3)
+    across = read.b_z * lam * read.a_z * (K[1] - K[2])
+    C = K[1] @ second + across @ first
+    C_size = K[1] @ np.abs(second) + np.abs(across) @ np.abs(first)
+    return K[0] @ first, C, K[0] @ np.abs(first), C_size
+
+
+def shifted_kernels(
+    lam: float, read: ReadToken, found: Folded, masses: list[np.ndarray], rule: Rule,
+    places: int, tau: np.ndarray, orders: int,
+) -> tuple[np.ndarray, list[np.ndarray]]:  # fmt: skip
+    """E K_p over z (orders, tau, grid) for h = exp, from a table in y = tau + lam (a + a_x x), and
+    the masses of the label's points on the grid.
+    """
+    z, weight = rule
+    step = TAU_STEP / GRID_POINTS_PER_TAU_STEP
+    grid, folded = collected(
+        read.a + read.a_x * found.points, masses, lam, places, step / lam
     )
-    return window(K0) @ first, C, window(K0) @ np.abs(first), C_size
-
-
-def averages(
-    y: np.ndarray, width: float, z: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, ...]:
-    """E K_0, E K_1, E[z K_1] of y + width z."""
-    out = np.empty((3, len(y)))
-    columns = np.stack([weight, weight * z], axis=1)
-    for part in np.array_split(np.arange(len(y)), max(1, len(y) * len(z) // (1 << 19))):
-        e = np.exp(np.minimum(y[part, None] + width * z, LARGEST_EXPONENT))
-        k0 = np.exp(-e)
-        out[0, part] = k0 @ weight
-        e *= k0
-        out[1:, part] = (e @ columns).T
-    return out[0], out[1], out[2]
+    count = len(grid) + GRID_POINTS_PER_TAU_STEP * (len(tau) - 1)
+    y = tau[0] + lam * grid[0] + step * np.arange(count)
+    K = np.empty((orders, count))
+    for part in np.array_split(np.arange(count), max(1, count * len(z) // (1 << 19))):
+        e = np.exp(np.minimum(y[part, None] + lam * read.a_z * z, LARGEST_EXPONENT))
+        k = np.exp(-e)
+        for p in range(orders):
+            K[p, part] = k @ weight
+            k *= e
+    windows = np.lib.stride_tricks.sliding_window_view(K, len(grid), axis=1)
+    return windows[:, ::GRID_POINTS_PER_TAU_STEP], folded
 
 
 def _value_bounds_on_cells(
@@ -369,21 +389,12 @@ def collected(
     at = (u.ravel() - start) / step
     first = np.floor(at).astype(int) - (places // 2 - 1)
     part = at - first  # from places/2 - 1 to places/2
-    shares = _lagrange_shares(part, places)
+    j = np.arange(places)
+    heft = (-1.0) ** j * np.array([math.comb(places - 1, int(k)) for k in j])
+    shares = lagrange_basis(part, j, heft)
     index = (first[:, None] + np.arange(places)).ravel()
     folded = [
         np.bincount(index, (mass.ravel()[:, None] * shares).ravel(), count)[:count]
         for mass in masses
     ]
     return start + step * np.arange(count), folded
-
-
-def _lagrange_shares(part: np.ndarray, places: int) -> np.ndarray:
-    """(n, places) Lagrange polynomials of 0, 1, ..., places - 1."""
-    j = np.arange(places)
-    heft = (-1.0) ** j * np.array([math.comb(places - 1, int(k)) for k in j])
-    apart = part[:, None] - j
-    exact = apart == 0
-    ratio = heft / np.where(exact, 1.0, apart)
-    out = ratio / ratio.sum(1, keepdims=True)
-    return np.where(exact.any(1, keepdims=True), exact * 1.0, out)

@@ -24,14 +24,16 @@ from attnscope.theory.labels.folded import Folded, fold
 from attnscope.theory.labels.label_blocks import LabelBlock
 from attnscope.theory.labels.label_slopes import Slopes
 from attnscope.theory.labels.normalised_moments import (
-    GRID_POINTS_PER_TAU_STEP,
-    SMALLEST_AVERAGE,
-    SMALLEST_TABLE_LAMBDA,
     SPREAD_POINTS,
+    KindTable,
+    Rule,
     collected,
-    exponential_scores,
     fold_sizes,
-    survival,
+    kernel_ratios,
+    kernels_at,
+    score_rule,
+    shifted_kernels,
+    shifts_only,
     tau_nodes,
 )
 from attnscope.theory.labels.token_kinds import Kind, ReadToken, kind, kinds_of, read_token
@@ -81,7 +83,7 @@ def normalised_slopes(
     if weighed is None:
         return None
     sink = np.exp(-predictor.sink * np.exp(np.minimum(tau, LARGEST_EXPONENT))) * TAU_STEP
-    tables = [_kind_slope_table(predictor, lam, law, tau) for law in seen]
+    tables, changes = zip(*(_kind_slope_table(predictor, lam, law, tau) for law in seen))
     n = kinds.numbers
     others = n.copy()
     others[kinds.read] -= 1
@@ -100,13 +102,9 @@ def normalised_slopes(
     half = (line(ones[2], read.b, read.b_x) + cov * ones[3][0]) / 2
     dC = [by_alpha(0), by_alpha(1), half, ones[0][0], ones[0][1], ones[1][0], warm_C / lam]
     dY = [zeros[1][0], zeros[1][1], zeros[2][0] / 2, 0 * Y, 0 * Y, 0 * Y, warm_Y / lam]
-    f, A, B = (np.array([t[0][i] for t in tables]) for i in range(3))  # (A, tau)
-    live = f > SMALLEST_AVERAGE
-    safe = np.where(live, f, 1.0)
-    rA, rB = np.where(live, A / safe, 0.0), np.where(live, B / safe, 0.0)
-    over = np.where(live, 1 / safe, 0.0)
-    Q = np.prod([survival(t[0][0], t[1], c) for t, c in zip(tables, others)], axis=0) * sink
-    P = np.prod([survival(t[0][0], t[1], c) for t, c in zip(tables, n)], axis=0) * sink
+    P, rA, rB, over = kernel_ratios(tables, n)  # (A, tau)
+    P = P * sink
+    Q = kernel_ratios(tables, others)[0] * sink
     added = others @ rA
     cross = np.array([float(Q @ (c + y * added)) for c, y in zip(dC, dY)])
     size = np.array([float(Q @ (np.abs(c) + np.abs(y * added))) for c, y in zip(dC, dY)])
@@ -119,27 +117,17 @@ def normalised_slopes(
     O_A = n[:, None] * P * over * 2 * (whole - rA)
     O_f = n[:, None] * P * over * (V - rB + 2 * rA**2 - 2 * whole * rA)
     by_f, by_A = O_f - 2 * X_f, O_A - 2 * X_A
-    changes = np.array([t[2] for t in tables])  # (A, 6, 3, tau)
-    by_kind = np.einsum("at,akt->ak", by_f, changes[:, :, 0])
-    by_kind += np.einsum("at,akt->ak", by_A, changes[:, :, 1])
-    by_kind += np.einsum("at,akt->ak", O_B, changes[:, :, 2])
-    absolute = np.abs(changes)
-    kind_size = np.einsum("at,akt->ak", np.abs(by_f), absolute[:, :, 0])
-    kind_size += np.einsum("at,akt->ak", np.abs(by_A), absolute[:, :, 1])
-    kind_size += np.einsum("at,akt->ak", np.abs(O_B), absolute[:, :, 2])
+    pulls = np.stack([by_f, by_A, O_B], axis=1)  # (A, 3, tau)
+    by_kind = np.einsum("apt,akpt->ak", pulls, changes)
+    kind_size = np.einsum("apt,akpt->ak", np.abs(pulls), np.abs(changes))
     total = float(P @ V) - 2 * float(Q @ (C + Y * added))
     label = block.weights
     # |dg| <= a few of |w|, x |w| and lam |w|: the sizes of what the derivative multiplies
     reach = (abs(read.b) + 10 * (abs(read.b_x) + abs(read.b_z)) + 10) * np.array(
         [lam, 10 * lam, lam**2, 1.0, 10.0, lam, 10.0]
     )
-    lost = 2 * float(label.slack.sum()) * reach
-    lost += label.unseen / (2 * max(label.square, 1e-300) ** 0.5) * reach
-    return Slopes(
-        total, by_kind[:, :5], -2 * cross[:6], float(by_kind[:, 5].sum() - 2 * cross[6]), 0.0,
-        INTEGRAL_ERROR * kind_size[:, :5], 2 * (INTEGRAL_ERROR * size[:6] + lost[:6]),
-        float(INTEGRAL_ERROR * (kind_size[:, 5].sum() + 2 * size[6]) + 2 * lost[6]),
-    )  # fmt: skip
+    lost = INTEGRAL_ERROR * size + label.doubt_per_unit * reach
+    return Slopes(total, by_kind, -2 * cross, INTEGRAL_ERROR * kind_size, 2 * lost)
 
 
 def _score_value_sum(F: np.ndarray, read: ReadToken) -> np.ndarray:
@@ -154,41 +142,22 @@ def _score_value_sum(F: np.ndarray, read: ReadToken) -> np.ndarray:
 def _label_sums(
     predictor: Any, lam: float, read: ReadToken, found: Folded, tau: np.ndarray
 ) -> Weighed | None:
-    z, weight = rules_for(lam * read.a_z)[0]
-    if read.a_z == 0:
-        z, weight = np.zeros(1), np.ones(1)
-    if exponential_scores(predictor) and lam > SMALLEST_TABLE_LAMBDA:
-        return _label_sums_by_table(lam, read, found, z, weight, tau)
+    rule = score_rule(lam, read, 0)
+    if shifts_only(predictor, lam):
+        return _label_sums_by_table(lam, read, found, rule, tau)
     if read.a_z < SMALLEST_STEIN_SHARE * np.hypot(read.a_x, read.a_z):
         return None
-    return _label_sums_by_stein(predictor, lam, read, found, z, weight, tau)
+    return _label_sums_by_stein(predictor, lam, read, found, rule, tau)
 
 
 def _label_sums_by_table(
-    lam: float,
-    read: ReadToken,
-    found: Folded,
-    z: np.ndarray,
-    weight: np.ndarray,
-    tau: np.ndarray,
+    lam: float, read: ReadToken, found: Folded, rule: Rule, tau: np.ndarray
 ) -> Weighed:
-    step = TAU_STEP / GRID_POINTS_PER_TAU_STEP / lam
     x, W = found.points, found.weights
-    masses = [W, W * x, W * x * x]
-    grid, folded = collected(read.a + read.a_x * x, masses, lam, SPREAD_POINTS, step)
-    count = len(grid) + GRID_POINTS_PER_TAU_STEP * (len(tau) - 1)
-    y = tau[0] + lam * grid[0] + TAU_STEP / GRID_POINTS_PER_TAU_STEP * np.arange(count)
-    K = np.empty((5, count))
-    for part in np.array_split(np.arange(count), max(1, count * len(z) // (1 << 19))):
-        e = np.exp(np.minimum(y[part, None] + lam * read.a_z * z, LARGEST_EXPONENT))
-        k = np.exp(-e)
-        for p in range(5):
-            K[p, part] = k @ weight
-            k *= e
-    window = np.lib.stride_tricks.sliding_window_view(K, len(grid), axis=1)[
-        :, ::GRID_POINTS_PER_TAU_STEP
-    ]
-    sums = np.stack([window @ mass for mass in folded])  # (3, 5, tau)
+    K, folded = shifted_kernels(
+        lam, read, found, [W, W * x, W * x * x], rule, SPREAD_POINTS, tau, 5
+    )
+    sums = np.stack([K @ mass for mass in folded])  # (3, 5, tau)
     turn = lambda rows: np.stack(
         [lam**m * np.einsum("j,kjt->kt", c, sums) for m, c in enumerate(rows)]
     )
@@ -196,28 +165,25 @@ def _label_sums_by_table(
 
 
 def _label_sums_by_stein(
-    predictor: Any, lam: float, read: ReadToken, found: Folded, z: np.ndarray, weight: np.ndarray,
-    tau: np.ndarray,
-) -> Weighed:  # fmt: skip
+    predictor: Any, lam: float, read: ReadToken, found: Folded, rule: Rule, tau: np.ndarray
+) -> Weighed:
+    z, weight = rule
     x = found.points[:, None]
     u = read.a + read.a_x * x + read.a_z * z
     hermite = [1 + 0 * z, z, z * z - 1, z * (z * z - 3)]
     W = found.weights[:, None] * weight
     masses = [W * x**k * h / read.a_z**m for m, h in enumerate(hermite) for k in range(3)]
     grid, folded = collected(u, masses, lam, SPREAD_POINTS)
-    e = np.exp(
-        np.minimum(tau[:, None] + predictor.log_activation(lam * grid), LARGEST_EXPONENT)
-    )
-    k0 = np.exp(-e)
+    k0, k1 = kernels_at(predictor, lam, grid, tau)
     columns = np.stack(folded, axis=1)
-    one = ((e * k0) @ columns).T.reshape(4, 3, -1)
+    one = (k1 @ columns).T.reshape(4, 3, -1)
     return Weighed((k0 @ columns).T.reshape(4, 3, -1)[:3], one)
 
 
 def _kind_slope_table(
     predictor: Any, lam: float, law: Kind, tau: np.ndarray
-) -> tuple[list[np.ndarray], Any, np.ndarray]:
-    """f, A, B; the kernels for powers of f; (6, 3, tau) derivatives in a, b, cov, vu, vw, lam."""
+) -> tuple[KindTable, np.ndarray]:
+    """f, A, B, and their derivatives (6, 3, tau) in a, b, cov, vu, vw, lam."""
     g, weight = rules_for(lam * law.sd)[0]
     got = kernels(
         predictor, lam, law.a, law.sd, g, weight[:, None] * g[:, None] ** np.arange(5), tau
@@ -244,4 +210,5 @@ def _kind_slope_table(
     by_vu = [(s - q * law.q / law.sd) / (2 * law.sd) for s, q in zip(by_sd, by_q)]
     by_vw = [zero, zero, average(2, [1.0])]
     by_cov = [q / law.sd for q in by_q]
-    return values, got, np.array([by_a, by_b, by_cov, by_vu, by_vw, by_lam])
+    f, A, B = values
+    return KindTable(f, A, B, zero, got), np.array([by_a, by_b, by_cov, by_vu, by_vw, by_lam])

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnscope.theory.labels.carriers import Carrier, Unsupported, clipped, handled
+from attnscope.theory.labels.carriers import Carrier, Unsupported, handled
 
 __all__ = ["Reads", "Tags", "reads_of"]
 
@@ -136,7 +136,7 @@ class Tags(Carrier):
         if isinstance(key, Tags):
             if key.shape != self.shape or new.ndim:
                 raise Unsupported("assignment of several values where a comparison holds")
-            found = self.named_function("where", (key, new, self))
+            found = self.chosen(key, new, self)
             self.bits, self.codes = found.bits, found.codes
             return
         bits, codes = self.bits.copy(), self.codes.copy()
@@ -145,18 +145,11 @@ class Tags(Carrier):
         self.bits, self.codes = bits, codes
 
     def ufunc(self, ufunc: np.ufunc, inputs: list[Any]) -> Any:
-        if ufunc is np.matmul:
-            return self.contracted(np.matmul, inputs)
         if ufunc.nout > 1:
             raise Unsupported(ufunc.__name__)
-        shape = np.broadcast_shapes(*(x.shape for x in inputs))
-        bits = np.zeros((*shape, self.bits.shape[-1]), bool)
-        for x in inputs:
-            if isinstance(x, Tags):
-                bits |= x.bits
         given = [x if isinstance(x, Tags) else self.lifted(x) for x in inputs]
-        codes = mixed(named(ufunc.__name__), *(x.codes for x in given))
-        codes = np.array(np.broadcast_to(codes, shape))
+        out = self.named_function(ufunc.__name__, given)
+        shape, bits, codes = out.shape, out.bits, out.codes
         if ufunc is np.multiply:
             for x, other in zip(given, given[::-1]):
                 nothing = np.broadcast_to(x.codes == ZERO_CODE, shape)
@@ -168,6 +161,9 @@ class Tags(Carrier):
             for x, other in zip(given, given[::-1]):
                 codes = np.where(x.codes == ZERO_CODE, other.codes, codes)
         return Tags(bits, codes)
+
+    def chosen(self, condition: Any, a: Any, b: Any) -> Tags:
+        return self.named_function("where", (condition, a, b))
 
     def contracted(self, function: Callable[..., Any], inputs: list[Any]) -> Tags:
         """A sum of products: bit by bit, with ones for what is not 0."""
@@ -193,32 +189,14 @@ class Tags(Carrier):
         return Tags(found)
 
     def function(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        if function is np.where and len(args) == 3:
-            return self.named_function("where", args)
-        if function is np.select:
-            default = args[2] if len(args) > 2 else kwargs.get("default", 0.0)
-            return self.named_function("select", (*args[0], *args[1], default))
-        if function is np.clip:
-            return clipped(args[0], *(*args[1:], None, None)[:2])
-        if function in (np.mean, np.average, np.std, np.var, np.ptp, np.linalg.norm):
-            if kwargs.get("weights") is not None or kwargs.get("ord") is not None:
+        if function in (np.std, np.var, np.ptp, np.linalg.norm):
+            if kwargs.get("ord") is not None:
                 raise Unsupported(function.__name__)
             rest = args[1:] if function is not np.linalg.norm else args[2:]
             axis = rest[0] if rest else kwargs.get("axis")
             return self.reduced(np.add, args[0], axis, kwargs.get("keepdims") is True)
-        if function in (np.round, np.around, np.nan_to_num, np.real, np.sinc):
+        if function in (np.nan_to_num, np.real, np.sinc):
             return args[0]
-        if function in (np.dot, np.inner):
-            return self.contracted(function, [_as_input(x) for x in args])
-        if function is np.tensordot:
-            return self.contracted(
-                lambda *x: np.tensordot(*x, *args[2:], **kwargs),
-                [_as_input(x) for x in args[:2]],
-            )
-        if function is np.einsum:
-            return self.contracted(
-                lambda *x: np.einsum(args[0], *x), [_as_input(x) for x in args[1:]]
-            )
         if function in AXIS_FUNCTIONS:
             return self.along(
                 function,
@@ -266,10 +244,6 @@ class Tags(Carrier):
 
 def _default_axis(function: Any) -> Any:
     return -1 if function in (np.sort, np.argsort) else None
-
-
-def _as_input(x: Any) -> Any:
-    return x if isinstance(x, Tags) else np.asarray(x)
 
 
 class Reads(NamedTuple):

@@ -100,6 +100,12 @@ class LabelWeights(NamedTuple):
     how: str
     unseen: float = 0.0
 
+    @property
+    def doubt_per_unit(self) -> float:
+        """By how much E[y l] may be off, per unit of l: by the slack, and by what a scan missed."""
+        missed = self.unseen / (2 * max(self.square, 1e-300) ** 0.5)
+        return 2 * float(self.slack.sum()) + missed
+
 
 class Cells(NamedTuple):
     """centre, half, base (n,); off, top (k, n): distance from a polynomial, largest value."""
@@ -130,9 +136,7 @@ def _cell_rule() -> tuple[np.ndarray, np.ndarray]:
 
 CELL_NODES, CELL_WEIGHTS = _cell_rule()
 # barycentric weights of the Legendre nodes
-BARYCENTRIC_WEIGHTS = (-1.0) ** np.arange(CELL_POINTS) * np.sqrt(
-    (1 - CELL_NODES**2) * CELL_WEIGHTS
-)
+CELL_HEFT = (-1.0) ** np.arange(CELL_POINTS) * np.sqrt((1 - CELL_NODES**2) * CELL_WEIGHTS)
 
 
 def first_cells() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -151,30 +155,56 @@ def density(x: np.ndarray) -> np.ndarray:
 
 def bounded_cells(reading: Reading) -> Cells:
     """Cells on which the label is a polynomial to CELL_TOLERANCE."""
-    assert reading.enclosures is not None
-    centre, half, base = first_cells()
-    scanned = _scanned_square(reading, centre, half)
+
+    def inspected(centre: np.ndarray, half: np.ndarray) -> Inspected:
+        found = [_polynomial_distance(x) for x in _cell_enclosures(reading, centre, half)]
+        off, top, least = (np.stack([x[i] for x in found]) for i in range(3))
+        return Inspected(off, top, least[0] ** 2 if len(least) == 1 else least[1])
+
+    first = first_cells()
+    return cut_cells(reading, first, scanned_square(reading, *first[:2]), inspected)
+
+
+# -- cutting ---------------------------------------------------------------------------------------
+
+
+class Inspected(NamedTuple):
+    """off, top (k, n): distance from a polynomial, largest value; least (n,): y^2 at least."""
+
+    off: np.ndarray
+    top: np.ndarray
+    least: np.ndarray
+
+
+def cut_cells(
+    reading: Reading, first: tuple[np.ndarray, ...], scanned: float,
+    inspected: Callable[[np.ndarray, np.ndarray], Inspected], rounding: float = 0.0,
+    largest_pieces: int = LARGEST_PIECE_COUNT,
+) -> Cells:  # fmt: skip
+    """Cells that are cut until the label is a polynomial to CELL_TOLERANCE on each.
+
+    Args:
+        first: centres, half widths and base cells to begin with.
+        scanned: E y^2 at least.
+        rounding: distance from a polynomial, relative to the largest value, that is rounding.
+        largest_pieces: into which a cell is cut in one round.
+    """
+    centre, half, base = first
     done: list[Cells] = []
     kept = 0
     sure = 0.0  # E y^2 on the cells that are done, at least
     while True:
-        found = [_polynomial_distance(x) for x in _cell_enclosures(reading, centre, half)]
-        off, top, least = (np.stack([x[i] for x in found]) for i in range(3))
+        off, top, least = inspected(centre, half)
         mass = normal_mass(centre, half)
         with np.errstate(all="ignore"):
-            here = mass * (least[0] ** 2 if len(least) == 1 else least[1])
+            here = mass * least
             square = max(sure + float(np.nansum(here)), scanned)
             target = CELL_TOLERANCE * max(square, 1e-300)
             cost = cost_of(off, top, square)
-            good = (
-                (cost <= target)
-                | (mass * cost <= CELL_TOLERANCE_SHARE * target)
-                | (off == 0).all(0)
-            )
-        finest = half <= FINEST_CELL * (
-            np.abs(centre) + abs(reading.place / reading.unit) + 1e-3
-        )
-        stop = good | finest
+            good = (cost <= target) | (mass * cost <= CELL_TOLERANCE_SHARE * target)
+            good |= ((off == 0) | (off <= rounding * top)).all(0)
+        place = np.abs(centre) + abs(reading.place / reading.unit) + 1e-3
+        stop = good | (half <= FINEST_CELL * place)
         cells = Cells(centre, half, base, off, top)
         done.append(cells.take(stop))
         kept += int(stop.sum())
@@ -182,7 +212,7 @@ def bounded_cells(reading: Reading) -> Cells:
         open_ = ~stop
         if not open_.any():
             break
-        pieces = _piece_counts(off[:, open_], cost[open_] / target, int(open_.sum()))
+        pieces = _piece_counts(cost[open_] / target, int(open_.sum()), largest_pieces)
         if kept + int(pieces.sum()) > LARGEST_CELL_COUNT:
             left = cells.take(open_)
             refuse_open(reading, left, square)
@@ -230,11 +260,11 @@ def _polynomial_distance(found: Series) -> tuple[np.ndarray, np.ndarray, np.ndar
     return off, largest[0], np.where(np.isfinite(least), least, 0.0)
 
 
-def _piece_counts(off: np.ndarray, ratio: np.ndarray, count: int) -> np.ndarray:
+def _piece_counts(ratio: np.ndarray, count: int, largest: int) -> np.ndarray:
     """(n,) into how many pieces each cell is cut, from its order of convergence."""
     with np.errstate(all="ignore"):
         wanted = np.ceil(ratio ** (1 / CELL_POINTS))
-    limit = max(2, min(LARGEST_PIECE_COUNT, 1024 // max(count, 1)))
+    limit = max(2, min(largest, 1024 // max(count, 1)))
     wanted = np.where(np.isfinite(wanted), wanted, limit)
     return np.clip(2 ** np.ceil(np.log2(np.maximum(wanted, 2))), 2, limit).astype(int)
 
@@ -250,7 +280,7 @@ def _split_cells(
     return centre[parent] - half[parent] + (2 * at + 1) * new, new, base[parent]
 
 
-def _scanned_square(reading: Reading, centre: np.ndarray, half: np.ndarray) -> float:
+def scanned_square(reading: Reading, centre: np.ndarray, half: np.ndarray) -> float:
     """A quarter of E y^2 as the base cells' points show it: the scale of a first tolerance."""
     x = centre[:, None] + half[:, None] * CELL_NODES
     y = label_values(reading, x.ravel())
@@ -318,7 +348,11 @@ def folded_weights(reading: Reading, cells: Cells, how: str) -> LabelWeights:
         np.add.at(weights, at[whole], wy[whole])
         cut = part[~whole]
         s = (x[cut] - centre[cells.base[cut], None]) / (BASE_CELL_SIGMAS / 2)
-        np.add.at(weights, at[~whole], np.einsum("cn,cnk->ck", wy[~whole], lagrange(s)))
+        np.add.at(
+            weights,
+            at[~whole],
+            np.einsum("cn,cnk->ck", wy[~whole], lagrange_basis(s, CELL_NODES, CELL_HEFT)),
+        )
     slacks = np.zeros(int(used.sum()))
     np.add.at(slacks, row[cells.base[inside]], slack[inside])
     reach = float(np.abs(centre[used]).max() + BASE_CELL_SIGMAS / 2)
@@ -328,14 +362,13 @@ def folded_weights(reading: Reading, cells: Cells, how: str) -> LabelWeights:
     )  # fmt: skip
 
 
-def lagrange(s: np.ndarray) -> np.ndarray:
-    """(..., CELL_POINTS): the Lagrange polynomials of CELL_NODES at s in [-1, 1]."""
-    apart = s[..., None] - CELL_NODES
-    exact = np.abs(apart) < 1e-15
-    ratio = BARYCENTRIC_WEIGHTS / np.where(exact, 1.0, apart)
+def lagrange_basis(x: np.ndarray, nodes: np.ndarray, heft: np.ndarray) -> np.ndarray:
+    """(..., n): the Lagrange polynomials of nodes (n,) with barycentric weights `heft` at x."""
+    apart = x[..., None] - nodes
+    exact = apart == 0
+    ratio = heft / np.where(exact, 1.0, apart)
     out = ratio / ratio.sum(-1, keepdims=True)
-    hit = exact.any(-1, keepdims=True)
-    return np.where(hit, exact * 1.0, out)
+    return np.where(exact.any(-1, keepdims=True), exact * 1.0, out)
 
 
 def _used_base_cells(

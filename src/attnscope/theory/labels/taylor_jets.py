@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.theory.labels.carriers import Carrier, Unsupported, clipped
+from attnscope.theory.labels.carriers import Carrier, Unsupported
 from attnscope.theory.labels.intervals import (
     TAYLOR_ORDER,
     Series,
@@ -34,7 +34,20 @@ from attnscope.theory.labels.jet_functions import JET_FUNCTIONS, exponential, lo
 __all__ = ["Jet", "Truth", "variable"]
 
 
-class Jet(Carrier):
+class Followed(Carrier):
+    """What jets and comparisons of jets have in common."""
+
+    def ufunc(self, ufunc: np.ufunc, inputs: list[Any]) -> Any:
+        return ufunc_result(ufunc, inputs)
+
+    def chosen(self, condition: Any, a: Any, b: Any) -> Jet:
+        return chosen(_truth(condition), _jet(a), _jet(b))
+
+    def contracted(self, function: Callable[..., Any], inputs: list[Any]) -> Jet:
+        return _linear_image(function, inputs)
+
+
+class Jet(Followed):
     """An array of jets: `series` (orders, *shape)."""
 
     def __init__(self, series: Series) -> None:
@@ -85,14 +98,8 @@ class Jet(Carrier):
             found = self.joined([self, spread]).gather(order.reshape(self.shape))
         self.series = found.series
 
-    def ufunc(self, ufunc: np.ufunc, inputs: list[Any]) -> Any:
-        return ufunc_result(ufunc, inputs)
 
-    def function(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        return function_result(function, args, kwargs)
-
-
-class Truth(Carrier):
+class Truth(Followed):
     """Comparisons of jets: `can` be true, and `must` be true, somewhere and everywhere on a cell."""
 
     def __init__(self, can: np.ndarray, must: np.ndarray) -> None:
@@ -126,12 +133,6 @@ class Truth(Carrier):
         if ufunc is np.logical_and:
             return Truth(np.asarray(self.can.all(axis)), np.asarray(self.must.all(axis)))
         return _jet(self).reduce_one(ufunc, axis)
-
-    def ufunc(self, ufunc: np.ufunc, inputs: list[Any]) -> Any:
-        return ufunc_result(ufunc, inputs)
-
-    def function(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        return function_result(function, args, kwargs)
 
 
 def variable(centre: np.ndarray, half: np.ndarray) -> Jet:
@@ -332,8 +333,6 @@ def ufunc_result(ufunc: np.ufunc, inputs: list[Any]) -> Any:
     if ufunc is np.isfinite:
         shape = inputs[0].shape
         return Truth(np.ones(shape, bool), np.ones(shape, bool))
-    if ufunc is np.matmul:
-        return _linear_image(np.matmul, inputs)
     if ufunc is np.multiply:
         return _product(*inputs)
     if ufunc in (np.power, np.float_power):
@@ -363,51 +362,22 @@ def _product(a: Any, b: Any) -> Jet:
     return Jet(scaled(_jet(a).series, b))
 
 
-def function_result(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """A NumPy function that is not elementwise."""
-    if function is np.where and len(args) == 3:
-        return chosen(_truth(args[0]), _jet(args[1]), _jet(args[2]))
-    if function is np.select:
-        out = _jet(args[2] if len(args) > 2 else kwargs.get("default", 0.0))
-        for condition, choice in reversed(list(zip(args[0], args[1]))):
-            out = chosen(_truth(condition), _jet(choice), out)
-        return out
-    if function is np.clip:
-        low, high = (*args[1:], None, None)[:2]
-        return clipped(args[0], kwargs.get("a_min", low), kwargs.get("a_max", high))
-    if function in (np.mean, np.average) and kwargs.get("weights") is None:
-        return args[0].mean(*args[1:], **kwargs)
-    if function in (np.round, np.around):
-        unit = 10.0 ** (args[1] if len(args) > 1 else kwargs.get("decimals", 0))
-        return np.rint(args[0] * unit) / unit
-    if function in (np.dot, np.inner, np.tensordot):
-        return _linear_image(function, list(args), **kwargs)
-    if function is np.einsum:
-        return _linear_image(lambda *x: np.einsum(args[0], *x), list(args[1:]))
-    if function is np.sinc:
-        raise Unsupported("sinc")
-    raise Unsupported(function.__name__)
-
-
-def _linear_image(function: Callable[..., Any], inputs: list[Any], **kwargs: Any) -> Jet:
+def _linear_image(function: Callable[..., Any], inputs: list[Any]) -> Jet:
     """A function that is linear in its one jet."""
     at = [i for i, x in enumerate(inputs) if isinstance(x, Carrier)]
     if len(at) != 1:
-        raise Unsupported(f"{getattr(function, '__name__', 'einsum')} of two values")
+        raise Unsupported("a sum of products of two values")
     u = _jet(inputs[at[0]]).series
-    plain = [np.asarray(x, dtype=np.float64) for i, x in enumerate(inputs) if i != at[0]]
-    terms = max((x.size for x in plain), default=1) + u.mid[0].size
+    plain = [None if i in at else np.asarray(x, np.float64) for i, x in enumerate(inputs)]
+    sizes = [None if x is None else np.abs(x) for x in plain]
+    terms = max((x.size for x in plain if x is not None), default=1) + u.mid[0].size
 
-    def each(rows: np.ndarray, absolute: bool) -> np.ndarray:
-        others = iter([np.abs(x) for x in plain] if absolute else plain)
-        out = []
-        for row in rows:
-            others = iter([np.abs(x) for x in plain] if absolute else plain)
-            given = [row if i == at[0] else next(others) for i in range(len(inputs))]
-            out.append(function(*given, **kwargs))
-        return np.stack(out)
+    def each(rows: np.ndarray, others: list[Any]) -> np.ndarray:
+        return np.stack(
+            [function(*(row if x is None else x for x in others)) for row in rows]
+        )
 
     with np.errstate(all="ignore"):
-        mid = each(u.mid, False)
-        rad = each(u.rad, True) + terms * 2.0**-52 * each(np.abs(u.mid), True)
+        mid = each(u.mid, plain)
+        rad = each(u.rad, sizes) + terms * 2.0**-52 * each(np.abs(u.mid), sizes)
     return Jet(tidy(mid, rad))

@@ -60,7 +60,6 @@ class NodeGradient(NamedTuple):
     gram: np.ndarray
     temperature: float
     parts: np.ndarray
-    value_error: float
     gram_error: np.ndarray
     temperature_error: float
 
@@ -146,7 +145,6 @@ class Compiled:
                 "parameters; try values closer to 1."
             )
         gram = parts.mean(0)
-        errors_of = [_scrambling_error(x) for x in (value, parts, heat)]
         far = self.reach * rough
         scores = far / max(lam, 1e-300)  # a score moves with the temperature by itself/lam
         return NodeGradient(
@@ -154,9 +152,8 @@ class Compiled:
             gram,
             float(heat.mean()),
             parts,
-            float(errors_of[0]) if errors else math.nan,
-            2 * off[0] + np.hypot(errors_of[1], far),
-            float(2 * off[1] + np.hypot(errors_of[2], scores)),
+            2 * off[0] + np.hypot(_scrambling_error(parts), far),
+            float(2 * off[1] + np.hypot(_scrambling_error(heat), scores)),
         )
 
     def _unresolved_error(

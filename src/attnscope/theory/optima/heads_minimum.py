@@ -31,6 +31,7 @@ from attnscope.optional import needs
 from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.planted.multi_direction import MultiDirection
+from attnscope.theory.optima.sphere_hessian import tangent_basis
 
 __all__ = ["HeadsMinimum", "heads_minimum"]
 
@@ -148,7 +149,7 @@ class _Sample:
             ).x.reshape(shape)
         )
         for _ in range(NEWTON_STEPS_AFTER_SEARCH):
-            gradient, tangent = self.value(x)[1].ravel(), _tangent_basis(x)
+            gradient, tangent = self.value(x)[1].ravel(), tangent_basis(*x).T
             if np.linalg.norm(gradient) <= LARGEST_FINAL_GRADIENT / 100:
                 break
             move = np.linalg.lstsq(
@@ -162,7 +163,7 @@ class _Sample:
         return (
             value,
             float(np.linalg.norm(gradient)),
-            np.linalg.eigvalsh(self._hessian(x, _tangent_basis(x))),
+            np.linalg.eigvalsh(self._hessian(x, tangent_basis(*x).T)),
         )
 
     def _hessian(self, x: np.ndarray, tangent: np.ndarray) -> np.ndarray:
@@ -175,15 +176,6 @@ class _Sample:
 
 def _unit_rows(x: np.ndarray) -> np.ndarray:
     return x / np.linalg.norm(x, axis=1, keepdims=True)
-
-
-def _tangent_basis(x: np.ndarray) -> np.ndarray:
-    """(m (D-1), m D): an orthonormal basis of the tangent space at unit rows x (m, D)."""
-    m, D = x.shape
-    out = np.zeros((m, D - 1, m, D))
-    for i, row in enumerate(x):
-        out[i, :, i] = np.linalg.svd(row[None])[2][1:]
-    return out.reshape(m * (D - 1), m * D)
 
 
 def _risk_function(task: MultiDirection, H: int, lam: float) -> Callable[[Any, Any], Any]:

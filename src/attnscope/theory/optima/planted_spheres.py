@@ -31,6 +31,7 @@ from attnscope.theory.labels.moment_risk import moment_law
 from attnscope.theory.nodes.node_gradient import node_gradient
 from attnscope.theory.nodes.node_risk import reader_of
 from attnscope.theory.nodes.node_routes import GRADIENT_NODES
+from attnscope.theory.optima.sphere_hessian import tangent_basis
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.route import gradient_row
 
@@ -72,7 +73,7 @@ def surface_of(task: Any, predictor: Any, lam: float, of: str) -> Surface:
     row = gradient_row(task, predictor, of, "a predictor that JAX can differentiate")
     if row.exact and heads == 1 and len(star) == 2:
         return _exact_surface(task, predictor, lam, row, star)
-    exact = _moment_surface(task, predictor, lam, star) if heads == 1 else None
+    exact = _moment_surface(task, predictor, lam, star)
     if exact is not None:
         return exact
     gradient = node_gradient(task, reader_of(task, predictor), GRADIENT_NODES, 0, of)
@@ -91,10 +92,9 @@ def _moment_surface(
     law = moment_law(task, predictor)
     if law.blocks is None:
         return None
-    head = getattr(predictor, "head", predictor)
 
     def at(G: np.ndarray) -> MomentGradient:
-        found = moment_gradient(law, head, G, lam)
+        found = moment_gradient(law, predictor, G, lam)
         if found is None:
             raise AttnscopeError(
                 f"the risk of {type(task).__name__} is too steep to be differentiated at this "
@@ -111,7 +111,7 @@ def _moment_surface(
         G = np.eye(2 + len(star))
         G[2:, 2:] = star
         G[0, 2:] = G[2:, 0] = star[j]
-        if moment_gradient(law, head, G, lam) is None:
+        if moment_gradient(law, predictor, G, lam) is None:
             return None
     return Surface(both, star, 2, True, lambda G: float(at(G).gram_error.max()))
 
@@ -177,11 +177,7 @@ class Spheres:
         """(m D, n) orthonormal tangent directions without those of rotations, whose number comes
         second.
         """
-        m, D = X.shape
-        tangent = np.zeros((m * D, m * (D - 1)))
-        for a, x in enumerate(X):
-            normal = np.linalg.svd(x[None])[2][1:].T
-            tangent[a * D : (a + 1) * D, a * (D - 1) : (a + 1) * (D - 1)] = normal
+        tangent = tangent_basis(*X)
         free = self.free
         turns = []
         for i in range(len(free)):

@@ -98,15 +98,13 @@ def _overlap_jacobian(k: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.array([np.concatenate(pair) for pair in pairs])
 
 
-def tangent_basis(k: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of T_k x T_v as columns, (2m, 2m - 2)."""
-    m = len(k)
-    basis = np.zeros((2 * m, 2 * m - 2))
-    for i, x in enumerate((k, v)):
-        basis[i * m : (i + 1) * m, i * (m - 1) : (i + 1) * (m - 1)] = np.linalg.svd(
-            x[None, :]
-        )[2][1:].T
-    return basis
+def tangent_basis(*vectors: np.ndarray) -> np.ndarray:
+    """Orthonormal basis of the tangent space at n unit vectors of R^m as columns, (n m, n (m - 1))."""
+    n, m = len(vectors), len(vectors[0])
+    basis = np.zeros((n, m, n, m - 1))
+    for i, x in enumerate(vectors):
+        basis[i, :, i] = np.linalg.svd(x[None])[2][1:].T
+    return basis.reshape(n * m, n * (m - 1))
 
 
 def tangent_gradient(derivatives: Derivatives, k: np.ndarray, v: np.ndarray) -> np.ndarray:

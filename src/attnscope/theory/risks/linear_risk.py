@@ -34,19 +34,25 @@ TERM_ROUNDOFF = 16 * float(np.finfo(np.float64).eps)
 
 def linear_excess(overlaps: Any, lam: Any, offset: float, law: Law, xp: Any = np) -> Any:
     """Excess risk, broadcast over overlaps and lam; `xp` is numpy or jax.numpy."""
-    kap, eta, the, nu, rho = overlaps
+    _, eta, _, nu, rho = overlaps
+    g2, others, al, be, M = _coefficients(overlaps, lam, offset, law)
+    miss = xp.where(
+        al >= 0, (1 - al) ** 2 + 2 * al * (1 - nu), (1 + al) ** 2 - 2 * al * (1 + nu)
+    )
+    norm = miss + (lam * be) ** 2 - 2 * lam * be * eta + 2 * al * lam * be * rho
+    spread = lam**2 * (1 + rho**2)
+    return g2 * norm + g2**2 * spread + others * (offset**2 + spread) + M * M
+
+
+def _coefficients(overlaps: Any, lam: Any, offset: float, law: Law) -> tuple[Any, ...]:
+    """gam^2, L - 1, al, be and M. L - 1 comes first: gam^2 + L - 1 loses a small gam^2 at L = 1."""
+    kap, _, the, _, rho = overlaps
     g2 = law.gamma**2
     s = law.signal
     others = float(law.length) - 1
     al = offset + lam * s * kap
     be = s * the
-    miss = xp.where(
-        al >= 0, (1 - al) ** 2 + 2 * al * (1 - nu), (1 + al) ** 2 - 2 * al * (1 + nu)
-    )
-    norm = miss + (lam * be) ** 2 - 2 * lam * be * eta + 2 * al * lam * be * rho
-    M = al * be + lam * rho * (g2 + others) - s * law.alignment
-    spread = lam**2 * (1 + rho**2)
-    return g2 * norm + g2**2 * spread + others * (offset**2 + spread) + M * M
+    return g2, others, al, be, al * be + lam * rho * (g2 + others) - s * law.alignment
 
 
 def linear_excess_and_error(
@@ -58,17 +64,14 @@ def linear_excess_and_error(
     """Excess risk, >= 0, and a bound on its roundoff (module docstring)."""
     excess = linear_excess(overlaps, lam, offset, law)
     kap, eta, the, nu, rho = overlaps
-    g2 = law.gamma**2
     s = law.signal
-    others = float(law.length) - 1
-    al = offset + lam * s * kap
+    g2, others, al, _, M = _coefficients(overlaps, lam, offset, law)
     size = np.abs(offset) + np.abs(lam * s * kap)  # of al before it cancels
     be = np.abs(lam * s * the)
     off = TERM_ROUNDOFF * (1 + size)
     far = np.where(al >= 0, 1 - nu, 1 + nu)
     miss = 2 * np.abs(1 - np.abs(al)) * off + off**2 + 4 * off * far
     norm = miss + TERM_ROUNDOFF * (be**2 + 2 * be * np.abs(eta) + 2 * size * be * np.abs(rho))
-    M = al * s * the + lam * rho * (g2 + others) - s * law.alignment
     parts = (
         size * s * np.abs(the) + np.abs(lam * rho) * (g2 + others) + np.abs(s * law.alignment)
     )
@@ -87,13 +90,9 @@ def linear_excess_gradient(
     law: Law,
 ) -> tuple[np.ndarray, ...]:
     """d R / d (kappa, eta, theta, nu, rho, temperature)."""
-    kap, eta, the, nu, rho = overlaps
-    g2 = law.gamma**2
+    kap, eta, _, nu, rho = overlaps
     s = law.signal
-    others = float(law.length) - 1  # first, for g2 + L - 1 loses a small g2 at L = 1
-    al = offset + lam * s * kap
-    be = s * the
-    M = al * be + lam * rho * (g2 + others) - s * law.alignment
+    g2, others, al, be, M = _coefficients(overlaps, lam, offset, law)
     R_al = 2 * g2 * (al - nu + lam * be * rho) + 2 * M * be
     R_be = 2 * g2 * lam * (lam * be - eta + al * rho) + 2 * M * al
     R_rho = (

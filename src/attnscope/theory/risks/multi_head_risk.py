@@ -15,8 +15,7 @@ from attnscope.predictors.heads import MultiHead, adds_heads
 from attnscope.predictors.temperature import constant_temperature
 from attnscope.tasks.base import PlantedTask, is_defined, is_planted
 from attnscope.theory.monte_carlo import sampled_heads_excess
-from attnscope.theory.nodes.node_routes import gram_excess
-from attnscope.theory.overlaps import GRAM_TOLERANCE
+from attnscope.theory.nodes.node_routes import checked_gram, gram_excess
 from attnscope.theory.risks.distinct_heads import Task, distinct_excess
 from attnscope.theory.route import checked_planted, find_route
 
@@ -63,9 +62,9 @@ def heads_risk(
     if method not in ("best", "monte-carlo"):
         raise bad("method", HEADS_RISK_NAME, "'best' or 'monte-carlo'", method)
     lam = constant_temperature(predictor, HEADS_RISK_NAME)
-    G = _checked_gram(
-        heads_gram(task, *heads) if isinstance(heads, tuple) else heads, task, predictor.heads
-    )
+    matrix = heads_gram(task, *heads) if isinstance(heads, tuple) else heads
+    pair = "a pair (K, V)"
+    G = checked_gram(matrix, task, 2 * predictor.heads, HEADS_RISK_NAME, "heads", pair)
     n = check.integer(samples, "samples", HEADS_RISK_NAME, 2)
     seed = check.seed_value(seed, HEADS_RISK_NAME)
     flat = G.reshape(-1, *G.shape[-2:])
@@ -95,38 +94,6 @@ def heads_gram(task: PlantedTask, K: np.ndarray, V: np.ndarray) -> np.ndarray:
     V = check.array(V, "V", "heads_gram", (len(K), task.dim)).astype(np.float64)
     rows = np.concatenate([np.stack([K, V], axis=1).reshape(-1, task.dim), task.teachers])
     return rows @ rows.T
-
-
-def _checked_gram(heads: object, task: PlantedTask, H: int) -> np.ndarray:
-    star = task.teacher_gram
-    n = 2 * H + len(star)
-    G = check.array(
-        heads,
-        "heads",
-        HEADS_RISK_NAME,
-        (*(None,) * max(0, np.ndim(heads) - 2), n, n),  # type: ignore[arg-type]
-    ).astype(np.float64)
-    if (
-        np.abs(G[..., 2 * H :, 2 * H :] - star).max() > GRAM_TOLERANCE
-        or np.abs(G - G.swapaxes(-1, -2)).max() > GRAM_TOLERANCE
-    ):
-        raise bad(
-            "heads",
-            HEADS_RISK_NAME,
-            "symmetric with the task's own teachers",
-            "another Gram matrix",
-            "a pair (K, V)",
-        )
-    smallest = np.linalg.eigvalsh(G)[..., 0].min()
-    if smallest < -GRAM_TOLERANCE * max(1.0, np.abs(G).max()):
-        raise bad(
-            "heads",
-            HEADS_RISK_NAME,
-            "positive semidefinite",
-            f"eigenvalue {smallest:.3g}",
-            "a pair (K, V)",
-        )
-    return G
 
 
 def distinct_tokens(task: object, predictor: MultiHead) -> bool:

@@ -54,11 +54,13 @@ __all__ = [
     "CRUDE_NATS",
     "FINE_NATS",
     "NEGLIGIBLE_NATS",
+    "PROFILE_INTEGRALS",
     "Array",
     "Setting",
     "Sums",
     "integrand",
     "log_survival",
+    "profile_integrand",
     "tilted_moments",
     "token_averages",
 ]
@@ -81,6 +83,7 @@ BY_PARTS_WIDTH = 10.0
 STEEPEST_LOG_RATIO = 300.0
 # nodes between fresh exponentials e^y; products in between lose at most 64 roundings
 NODES_BETWEEN_EXPONENTIALS = 64
+PROFILE_INTEGRALS = 15  # of softmax_profile.py
 
 
 # -- averages over one token ------------------------------------------------------------------------
@@ -441,3 +444,37 @@ def derivatives(
     d[5, 5] = -K1 * (mean * poly(k1, 0, y2) + gam * poly(k1, 1, y2))
     d[5, 6], d[5, 7], d[5, 8], d[5, 9] = b1[5], rho * b1[6], b2[5], rho * b2[6]
     d[5, 10], d[5, 11] = rho * rho * b2[7] + (1.0 - rho * rho) * b2[5], -f0_slope * b1[1]
+
+
+@njit(cache=True, error_model="numpy")
+def profile_integrand(
+    tau: float, q: Setting, length: float, work: Array, out: Array
+) -> float:
+    """The integrands of softmax_profile.py in `out`, times e^{-scale}; returns scale."""
+    width = q[5] * q[6]
+    n1 = length - 1.0
+    n2 = (length - 1.0) * (length - 2.0)
+    log_f1, log_f0, ek1, ek2, eb1, eb2 = token_averages(tau, q, FINE_NATS, work)
+    k1, k2, b1, b2 = work[0], work[1], work[2], work[3]
+    G1 = -width * math.exp(ek1) * k1[0]
+    G2 = -width * math.exp(ek1) * k1[1]
+    scale = max(max(ek2, ek1 + eb1), max(eb2, 2.0 * eb1))
+    h1 = math.exp(ek2 - scale)
+    h2 = 2.0 * n1 * math.exp(ek1 + eb1 - scale)
+    h3 = n1 * math.exp(eb2 - scale)
+    h4 = n2 * math.exp(2.0 * eb1 - scale)
+    w = h3 * b2[0] + h4 * b1[0] * b1[0]
+    u = h3 * b2[1] + h4 * b1[0] * b1[1]
+    for i in range(3):
+        out[i] = h1 * k2[i]
+        out[3 + i] = h2 * k1[i] * b1[0]
+    out[6] = h2 * k1[0] * b1[1]
+    out[7] = h2 * k1[1] * b1[1]
+    out[8] = w
+    out[9] = w * G1
+    out[10] = w * G2
+    out[11] = u
+    out[12] = u * G1
+    out[13] = h3 * (b2[2] - b2[0]) + h4 * b1[1] * b1[1]
+    out[14] = h3 * b2[0]
+    return log_f1 + n1 * log_f0 + scale

@@ -35,24 +35,19 @@ from numba import njit
 from scipy.fft import dct
 
 from attnscope.theory.law import Law
-from attnscope.theory.risks.softmax_integral import FINE_NATS, Array, Setting, token_averages
+from attnscope.theory.risks.softmax_integral import PROFILE_INTEGRALS, Array, Setting
 from attnscope.theory.risks.softmax_risk import (
-    FINEST_STEP,
-    MAX_OUTER_NODES,
-    add_scaled,
+    HALVING_CHANGE,
     softmax_excess,
+    trapezoid,
     window_of,
 )
 
 __all__ = ["ERROR_PER_TERM", "Profile", "evaluate", "has_profile", "many_excesses", "profile"]
 
-INTEGRALS = 15  # integrals
 FIRST_INTERVALS = 32  # intervals between Chebyshev points, doubled up to MOST_INTERVALS
 MOST_INTERVALS = 512  # some half second of integrals
 COEFFICIENT_TAIL = 1e-11  # of the largest coefficient: what the last eighth of them may be
-HALVING_CHANGE = (
-    1e-8  # at the last halving of the outer step; the error after it is its square or so
-)
 # of the sum of |terms|: ten times the largest that was measured against softmax_risk.py, 6e-14,
 # and more (tests/theory/test_softmax_profile.py)
 ERROR_PER_TERM = 1e-12
@@ -61,7 +56,7 @@ CANCELLING_SHARE = 1e-3  # a risk below this share of its terms is left to softm
 
 
 class Profile(NamedTuple):
-    """Chebyshev coefficients (INTEGRALS, n) of the integrals, and of their derivatives in kappa."""
+    """Chebyshev coefficients (PROFILE_INTEGRALS, n) of the integrals, and of their derivatives in kappa."""
 
     value: np.ndarray
     slope: np.ndarray
@@ -90,7 +85,7 @@ def profile(temperature: float, law: Law) -> Profile | None:
             return None
         n *= 2
         new = integrals_at(chebyshev_points(n)[1::2], temperature, law)
-        both = np.empty((INTEGRALS, n + 1))
+        both = np.empty((PROFILE_INTEGRALS, n + 1))
         both[:, ::2] = values
         both[:, 1::2] = new
         values = both
@@ -112,80 +107,18 @@ def chebyshev_coefficients(values: np.ndarray) -> np.ndarray:
 
 
 def integrals_at(kappa: np.ndarray, temperature: float, law: Law) -> np.ndarray:
-    """The integrals (INTEGRALS, points) at these kappas."""
-    out = np.empty((INTEGRALS, len(kappa)))
+    """The integrals (PROFILE_INTEGRALS, points) at these kappas."""
+    out = np.empty((PROFILE_INTEGRALS, len(kappa)))
     numbers = (float(temperature), float(law.gamma), float(law.signal), float(law.alignment))
     for i, kap in enumerate(kappa):
         q = (float(kap), 0.0, 0.0, 0.0, 0.0, *numbers)
         low, high, count = window_of(q, float(law.length), True)
-        out[:, i] = _integrals(q, float(law.length), low, high, count)
+        found = trapezoid(
+            q, float(law.length), False, HALVING_CHANGE, low, high, count, profile=True
+        )
+        sums, _, _, scale, _ = found
+        out[:, i] = sums * math.exp(scale)
     return out
-
-
-@njit(cache=True, error_model="numpy")
-def _integrand(tau: float, q: Setting, length: float, work: Array, out: Array) -> float:
-    """The 15 integrands in `out`, times e^{-scale}; returns scale."""
-    width = q[5] * q[6]
-    n1 = length - 1.0
-    n2 = (length - 1.0) * (length - 2.0)
-    log_f1, log_f0, ek1, ek2, eb1, eb2 = token_averages(tau, q, FINE_NATS, work)
-    k1, k2, b1, b2 = work[0], work[1], work[2], work[3]
-    G1 = -width * math.exp(ek1) * k1[0]
-    G2 = -width * math.exp(ek1) * k1[1]
-    scale = max(max(ek2, ek1 + eb1), max(eb2, 2.0 * eb1))
-    h1 = math.exp(ek2 - scale)
-    h2 = 2.0 * n1 * math.exp(ek1 + eb1 - scale)
-    h3 = n1 * math.exp(eb2 - scale)
-    h4 = n2 * math.exp(2.0 * eb1 - scale)
-    w = h3 * b2[0] + h4 * b1[0] * b1[0]
-    u = h3 * b2[1] + h4 * b1[0] * b1[1]
-    for i in range(3):
-        out[i] = h1 * k2[i]
-        out[3 + i] = h2 * k1[i] * b1[0]
-    out[6] = h2 * k1[0] * b1[1]
-    out[7] = h2 * k1[1] * b1[1]
-    out[8] = w
-    out[9] = w * G1
-    out[10] = w * G2
-    out[11] = u
-    out[12] = u * G1
-    out[13] = h3 * (b2[2] - b2[0]) + h4 * b1[1] * b1[1]
-    out[14] = h3 * b2[0]
-    return log_f1 + n1 * log_f0 + scale
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def _integrals(q: Setting, length: float, lo: float, hi: float, count: int) -> Array:
-    """Trapezoid sums, halved until none changes by more than HALVING_CHANGE of its sum of |.|."""
-    work = np.zeros((11, 12))
-    out = np.zeros(INTEGRALS)
-    step = (hi - lo) / count
-    sums = np.zeros(INTEGRALS)
-    magnitude = np.zeros(INTEGRALS)
-    before = np.zeros(INTEGRALS)
-    scale = -math.inf
-    nodes = 0
-    first = lo
-    stride = step
-    while True:
-        new = count + 1 if nodes == 0 else count
-        for i in range(new):
-            e = _integrand(first + i * stride, q, length, work, out)
-            scale = add_scaled(e, out, scale, sums, magnitude, before)
-        if nodes > 0:
-            worst = 0.0
-            for j in range(INTEGRALS):
-                if magnitude[j] > 1e-200 * magnitude.max():
-                    worst = max(worst, abs(sums[j] - 2.0 * before[j]) / magnitude[j])
-            if not worst > HALVING_CHANGE or step <= FINEST_STEP or nodes > MAX_OUTER_NODES:
-                break
-            count *= 2
-        before = sums.copy()
-        nodes = nodes + new
-        first = lo + 0.5 * step
-        stride = step
-        step = 0.5 * step
-    return sums * step * math.exp(scale)
 
 
 # -- from the integrals to the risk ----------------------------------------------------------------
@@ -280,8 +213,8 @@ def evaluate_points(
     value: Array, slope: Array, points: Array, numbers: Array, out: Array
 ) -> None:
     """R, the sum of |terms| and the gradient at points (n, 5), into out (n, 7)."""
-    f = np.empty(INTEGRALS)
-    df = np.empty(INTEGRALS)
+    f = np.empty(PROFILE_INTEGRALS)
+    df = np.empty(PROFILE_INTEGRALS)
     lam, gam, s, c = numbers
     for i in range(len(points)):
         kap, eta, the, nu, rho = points[i]

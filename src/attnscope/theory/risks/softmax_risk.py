@@ -38,10 +38,12 @@ from attnscope.theory.risks.softmax_integral import (
     CRUDE_NATS,
     FINE_NATS,
     NEGLIGIBLE_NATS,
+    PROFILE_INTEGRALS,
     Array,
     Setting,
     Sums,
     integrand,
+    profile_integrand,
 )
 from attnscope.theory.risks.softmax_panels import panel_edges, panel_sums
 
@@ -49,19 +51,16 @@ if TYPE_CHECKING:
     import jax
 
 __all__ = [
-    "FINEST_STEP",
-    "MAX_OUTER_NODES",
+    "HALVING_CHANGE",
     "SoftmaxRisk",
-    "add_scaled",
     "outer_bound",
     "softmax_excess",
     "softmax_excess_gradient",
     "softmax_excess_jax",
-    "softmax_excess_with_gradient",
+    "trapezoid",
     "window_of",
 ]
 
-OVERLAP_SLACK = 1e-9  # overlaps of unit vectors exceed 1 by rounding, never by more than this
 # scores of this size carry an absolute error of 1e-8, the worst the error estimate will report
 LARGEST_SCORE = 1e8
 # relative change accepted at the last halving; errors measured then are below 1e-11, see the tests
@@ -115,23 +114,9 @@ def softmax_excess_gradient(
     about 1e-15 temperature*signal*excess.
     """
     q = checked_parameters(overlaps, temperature, law)
-    return value_and_gradient(q, int(law.length))[1]
-
-
-def softmax_excess_with_gradient(
-    overlaps: Sequence[float], temperature: float, law: Law
-) -> tuple[SoftmaxRisk, np.ndarray]:
-    """Excess and gradient together, for about the price of the gradient;
-    arguments as softmax_excess.
-    """
-    q = checked_parameters(overlaps, temperature, law)
-    return value_and_gradient(q, int(law.length))
-
-
-def value_and_gradient(q: tuple[float, ...], length: int) -> tuple[SoftmaxRisk, np.ndarray]:
-    if length == 1:
-        return one_token_risk(q)
-    result = integrate(q, float(length), True, halving_tolerance(q))
+    if law.length == 1:
+        return one_token_risk(q)[1]
+    result = integrate(q, float(law.length), True, halving_tolerance(q))
     sums, _, _, scale, _ = result
     gradient = sums[1:7] * math.exp(scale)
     if not np.all(np.isfinite(gradient)):
@@ -140,8 +125,9 @@ def value_and_gradient(q: tuple[float, ...], length: int) -> tuple[SoftmaxRisk, 
         )
     # too far below the gradient to be resolved with it: integrate it on its own
     if not sums[0] > 1e-200:
-        result = integrate(q, float(length), False, halving_tolerance(q))
-    return risk_of_sums(q, result), gradient
+        result = integrate(q, float(law.length), False, halving_tolerance(q))
+    risk_of_sums(q, result)  # refuses what this integral cannot resolve
+    return gradient
 
 
 def risk_of_sums(q: tuple[float, ...], result: Sums) -> SoftmaxRisk:
@@ -216,25 +202,8 @@ def named_parameters(q: tuple[float, ...]) -> str:
 def checked_parameters(
     overlaps: Sequence[float], temperature: float, law: Law
 ) -> tuple[float, ...]:
-    """The nine parameters as floats, after the checks of the border."""
-    gamma, signal, length, alignment = law
-    cosines = dict(zip(("kappa", "eta", "theta", "nu", "rho"), overlaps, strict=True))
-    cosines["alignment"] = alignment
-    scales = {"temperature": temperature, "gamma": gamma, "signal": signal, "length": length}
-    for name, x in (cosines | scales).items():
-        if not isinstance(x, int | float | np.number) and np.ndim(x) != 0:
-            raise bad(name, "softmax_excess", "a single number", x, "a loop over the entries")
-    for name, x in cosines.items():
-        if not abs(x) <= 1.0 + OVERLAP_SLACK:
-            raise bad(name, "softmax_excess", "a product of two unit vectors, in [-1, 1]", x)
-    if not 0.0 <= temperature < math.inf:
-        raise bad("temperature", "softmax_excess", "a finite number >= 0", temperature)
-    if not 0.0 < gamma < math.inf:
-        raise bad("gamma", "softmax_excess", "a finite number > 0", gamma)
-    if not 0.0 <= signal < math.inf:
-        raise bad("signal", "softmax_excess", "a finite number >= 0", signal)
-    if not (length >= 1 and length == int(length)):
-        raise bad("length", "softmax_excess", "an integer >= 1", length)
+    """The nine parameters as floats, if the scores are not too large."""
+    gamma, signal, _, alignment = law
     if temperature * (signal + max(1.0, gamma)) > LARGEST_SCORE:
         limit = f"at most {LARGEST_SCORE:.0e}/(signal + max(1, gamma))"
         raise bad("temperature", "softmax_excess", limit, temperature)
@@ -411,22 +380,25 @@ def trapezoid(
     lo: float,
     hi: float,
     count: int,
+    profile: bool = False,
 ) -> tuple[Array, Array, Array, float, float]:
-    """Trapezoid sums of `integrand`: (sums, sums of |.|, change at the last halving, log scale,
+    """Trapezoid sums of `integrand`, or of `profile_integrand`: (sums, sums of |.|, change at the last halving, log scale,
     step).
 
     The step is halved until every output changes by less than tolerance times its sum of |.|, or
     the change has stopped falling (rounding), or the step is FINEST_STEP, or MAX_OUTER_NODES are spent; the
     caller judges the change.
     """
+    size = PROFILE_INTEGRALS if profile else 8
+    judged = PROFILE_INTEGRALS if profile else 7  # the last of 8 is a sum of |products|
     work = np.zeros((11, 12))
-    out = np.zeros(8)
+    out = np.zeros(size)
     logs = np.zeros(4)
     step = (hi - lo) / count
-    sums = np.zeros(8)
-    magnitude = np.zeros(8)
-    change = np.zeros(8)
-    before = np.zeros(8)
+    sums = np.zeros(size)
+    magnitude = np.zeros(size)
+    change = np.zeros(size)
+    before = np.zeros(size)
     scale = -math.inf
     nodes = 0
     first = lo
@@ -436,16 +408,18 @@ def trapezoid(
         # later rounds add the midpoints of the nodes so far
         new = count + 1 if nodes == 0 else count
         for i in range(new):
-            e = integrand(
-                first + i * stride, q, length, FINE_NATS, with_gradient, work, out, logs
-            )
+            tau = first + i * stride
+            if profile:
+                e = profile_integrand(tau, q, length, work, out)
+            else:
+                e = integrand(tau, q, length, FINE_NATS, with_gradient, work, out, logs)
             scale = add_scaled(e, out, scale, sums, magnitude, before)
         if nodes > 0:
             change = np.abs(sums - 2.0 * before)
             last = worst
             worst = 0.0
             floor = math.exp(-NEGLIGIBLE_NATS) * magnitude.max()
-            for j in range(7):
+            for j in range(judged):
                 if magnitude[j] > floor:
                     worst = max(worst, change[j] / magnitude[j])
             # rounding: resolved sums converge faster than geometrically
