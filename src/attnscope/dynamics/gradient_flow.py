@@ -125,7 +125,7 @@ def gradient_flow(
         )
     lam = constant_temperature(predictor, "gradient_flow")
     gradient = exact_gradient(task, predictor, "gradient_flow")
-    t = check.array(times, "times", "gradient_flow", (None,)).astype(np.float64)
+    t = check.float_array(times, "times", "gradient_flow", (None,))
     if t[0] < 0 or (np.diff(t) <= 0).any():
         raise bad(
             "times",

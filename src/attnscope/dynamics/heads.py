@@ -184,19 +184,11 @@ class HeadTrajectory(Runs):
         """One row per run and logged step: run, step, temperature, form_cosine, span, and the
         cosines kappa_11 (head, direction), ...
         """
-        import pandas as pd
-
-        logs = len(self.step)
-        columns: dict[str, Any] = {"run": np.repeat(np.arange(self.runs), logs)}
-        columns |= {
-            name: np.tile(x, self.runs)
-            for name, x in (("step", self.step), ("temperature", self.temperature))
-        }
-        columns |= {"form_cosine": self.form_cosine.ravel(), "span": self.span.ravel()}
+        values = {"form_cosine": self.form_cosine, "span": self.span}
         for name, x in self.overlaps._asdict().items():
             for h, f in np.ndindex(x.shape[2:]):
-                columns[f"{name}_{h + 1}{f + 1}"] = x[:, :, h, f].ravel()
-        return pd.DataFrame(columns)
+                values[f"{name}_{h + 1}{f + 1}"] = x[:, :, h, f]
+        return self._frame(values)
 
     def figure(self) -> Figure:
         """Excess risk, form cosine, span and the best head's alignment per direction: medians by

@@ -219,9 +219,7 @@ def _checked_bags(
     mask = getattr(batch, "mask", None)
     x, real = check.tokens_array(batch[0], "message_passing", mask=mask)
     n, L, d = x.shape
-    y = check.array(batch[1], "target of the batch", "message_passing", (n,)).astype(
-        np.float64
-    )
+    y = check.float_array(batch[1], "target of the batch", "message_passing", (n,))
     if L < 2:
         raise bad(
             "batch",
@@ -261,9 +259,7 @@ def _first_state(bags: _Bags, start: Any) -> _State:
             start,
             "start=(key, value)",
         )
-    k, v = (
-        check.array(x, "start", "message_passing", (d,)).astype(np.float64) for x in start
-    )
+    k, v = (check.float_array(x, "start", "message_passing", (d,)) for x in start)
     q = np.array([k @ k, v @ v])
     if not (q < 1).all():
         got = f"{math.sqrt(float(q.max())):.6g}"

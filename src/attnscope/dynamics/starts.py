@@ -112,7 +112,7 @@ class Moments:
                 f"{len(tokens)}",
                 f"{self.samples} sequences",
             )
-        target = check.array(batch[1], "target", of, (len(tokens),)).astype(np.float64)
+        target = check.float_array(batch[1], "target", of, (len(tokens),))
         sums = tokens.sum(axis=1, dtype=np.float64)  # (n, d)
         mean = sums.mean(axis=0)
         k0 = unit_direction(mean, "the mean of the tokens", of)
@@ -298,9 +298,7 @@ def starting_grams(task: Any, heads: int, start: Any, runs: int, seed: int) -> n
     n = 2 * heads + len(task.teacher_gram)
     if G.ndim == 2:
         G = np.repeat(G[None], runs, axis=0)
-    G = check.array(G, "start", "train", (runs, n, n), hint='start="sphere"').astype(
-        np.float64
-    )
+    G = check.float_array(G, "start", "train", (runs, n, n), hint='start="sphere"')
     if np.abs(G[:, 2 * heads :, 2 * heads :] - task.teacher_gram).max() > 1e-9:
         must = "Gram matrices with the task's own teachers last"
         raise bad("start", "train", must, "others", "heads_gram(task, K, V)")

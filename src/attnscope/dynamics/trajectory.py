@@ -7,7 +7,7 @@ notation: overlaps (kappa, eta, theta, nu, rho) = (k.k*, k.v*, v.k*, v.v*, k.v).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -60,18 +60,8 @@ class Trajectory(OverlapRuns):
         """One row per run and logged step: run, step, temperature, the five overlaps, excess,
         distance.
         """
-        import pandas as pd
-
-        logs = len(self.step)
-        columns: dict[str, Any] = {"run": np.repeat(np.arange(self.runs), logs)}
-        columns |= {
-            name: np.tile(x, self.runs)
-            for name, x in (("step", self.step), ("temperature", self.temperature))
-        }
-        columns |= {name: x.ravel() for name, x in self.overlaps._asdict().items()}
-        return pd.DataFrame(
-            columns | {"excess": self.excess.ravel(), "distance": self.distance.ravel()}
-        )
+        values = self.overlaps._asdict() | {"excess": self.excess, "distance": self.distance}
+        return self._frame(values)
 
     def figure(self, ended: bool = True) -> Figure:
         """Excess risk, distance to the manifold, the five overlaps and the paths, as plain data.

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import fields, replace
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
 from attnscope.dynamics.engines.engine import State
 from attnscope.dynamics.outcome_table import Ends, ends_card
 from attnscope.figures.figure import Figure, Panel
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Reached", "Runs"]
 
@@ -124,6 +127,15 @@ class Runs:
     def risk(self) -> np.ndarray:
         """Risk, (runs, logs), at the running temperature."""
         return self.excess + self.setup.task.noise**2
+
+    def _frame(self, values: dict[str, np.ndarray]) -> pd.DataFrame:
+        """One row per run and logged step, with these values (runs, logs) as columns."""
+        import pandas as pd
+
+        columns = {"run": np.repeat(np.arange(self.runs), len(self.step))}
+        for name, x in (("step", self.step), ("temperature", self.temperature)):
+            columns[name] = np.tile(x, self.runs)
+        return pd.DataFrame(columns | {name: x.ravel() for name, x in values.items()})
 
     def figure(self) -> Figure:
         """The runs as plain data to draw."""

@@ -51,18 +51,14 @@ class FullAttention:
     temperature: float
 
     def __post_init__(self) -> None:
-        Q = check.array(self.Q, "Q", "FullAttention", (None, None)).astype(np.float64)
+        Q = check.float_array(self.Q, "Q", "FullAttention", (None, None))
         dim, inner = Q.shape
         matrices = {"Q": Q}
-        matrices["K"] = check.array(self.K, "K", "FullAttention", (dim, inner)).astype(
-            np.float64
-        )
-        matrices["V"] = check.array(self.V, "V", "FullAttention", (dim, None)).astype(
-            np.float64
-        )
-        matrices["O"] = check.array(
+        matrices["K"] = check.float_array(self.K, "K", "FullAttention", (dim, inner))
+        matrices["V"] = check.float_array(self.V, "V", "FullAttention", (dim, None))
+        matrices["O"] = check.float_array(
             self.O, "O", "FullAttention", (None, matrices["V"].shape[1])
-        ).astype(np.float64)
+        )
         for name, matrix in matrices.items():
             object.__setattr__(self, name, matrix)
         object.__setattr__(
@@ -86,9 +82,7 @@ class FullAttention:
         x, real = check.tokens_array(
             tokens, "FullAttention.cls_row", dim=len(self.Q), mask=mask
         )
-        a = check.array(cls, "cls", "FullAttention.cls_row", (len(self.Q),)).astype(
-            np.float64
-        )
+        a = check.float_array(cls, "cls", "FullAttention.cls_row", (len(self.Q),))
         x = x.astype(np.float64)
         scores = lam * (x @ (self.K @ (self.Q.T @ a)))[:, None, :]  # (n, 1, L)
         return self._attention_rows(scores, x, None if real is None else real[:, None, :])[
@@ -107,9 +101,7 @@ class FullAttention:
                 f"{len(self.O)} rows",
                 "O[:1]",
             )
-        a = check.array(cls, "cls", "FullAttention.reduced", (len(self.Q),)).astype(
-            np.float64
-        )
+        a = check.float_array(cls, "cls", "FullAttention.reduced", (len(self.Q),))
         return Softmax(self.temperature), self.K @ (self.Q.T @ a), self.V @ self.O[0]
 
     def _attention_rows(

@@ -29,7 +29,7 @@ from scipy.special import softmax
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Heads, Predictor, has_one_head
-from attnscope.predictors.predictions import sequence_blocks
+from attnscope.predictors.predictions import finite_outputs, sequence_blocks
 from attnscope.predictors.temperature import (
     Temperature,
     checked_temperature,
@@ -80,21 +80,10 @@ class JointHeads(Heads):
             (self.head_weights(part, keys, real) * said(part)).sum((1, 2))
             for part, real in sequence_blocks(x, real_token)
         ]
-        T = np.concatenate(out)
-        if not np.isfinite(T).all():
-            raise bad(
-                "tokens",
-                of,
-                "of a size that keeps the prediction finite",
-                "an overflow",
-                "rescaled tokens",
-            )
-        return T
+        return finite_outputs(out, "rescaled tokens")
 
     def _checked_rows(self, x: object, what: str, of: str, dim: int) -> np.ndarray:
-        return check.array(x, what, of, (self.heads, dim), hint="one row per head").astype(
-            np.float64
-        )
+        return check.float_array(x, what, of, (self.heads, dim), hint="one row per head")
 
 
 @dataclass(frozen=True)
@@ -171,9 +160,7 @@ class BayesSoftmax(JointHeads):
     def __post_init__(self) -> None:
         of = "BayesSoftmax"
         object.__setattr__(self, "temperature", checked_temperature(self.temperature, of))
-        object.__setattr__(
-            self, "bias", check.array(self.bias, "bias", of, (None,)).astype(np.float64)
-        )
+        object.__setattr__(self, "bias", check.float_array(self.bias, "bias", of, (None,)))
         object.__setattr__(self, "curvature", check.real(self.curvature, "curvature", of))
 
     @property

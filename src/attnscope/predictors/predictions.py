@@ -50,7 +50,7 @@ def attention_weights(
     head = _checked_predictor(predictor, of)
     lam = constant_temperature(head, of)
     x, real_token = check.tokens_array(tokens, of, mask=mask)
-    direction = check.array(k, "k", of, (x.shape[2],)).astype(np.float64)
+    direction = check.float_array(k, "k", of, (x.shape[2],))
     parts = sequence_blocks(x, real_token)
     rows = [head.weights(lam * (part @ direction), real) for part, real in parts]
     return np.concatenate(rows)
@@ -84,21 +84,21 @@ def predict(
     head = _checked_predictor(predictor, of)
     lam = constant_temperature(head, of)
     x, real_token = check.tokens_array(tokens, of, mask=mask)
-    query = check.array(k, "k", of, (x.shape[2],)).astype(np.float64)
-    value = check.array(v, "v", of, (x.shape[2],)).astype(np.float64)
+    query = check.float_array(k, "k", of, (x.shape[2],))
+    value = check.float_array(v, "v", of, (x.shape[2],))
     outputs = [
         np.sum(head.weights(lam * (part @ query), real) * (part @ value), axis=1)
         for part, real in sequence_blocks(x, real_token)
     ]
-    out = np.concatenate(outputs)
+    return finite_outputs(outputs, "rescaled tokens, k or v")
+
+
+def finite_outputs(parts: list[np.ndarray], hint: str) -> np.ndarray:
+    """The predictions of all blocks, if none overflowed."""
+    out = np.concatenate(parts)
     if not np.isfinite(out).all():
-        raise bad(
-            "tokens",
-            of,
-            "of a size that keeps the prediction finite",
-            "an overflow",
-            "rescaled tokens, k or v",
-        )
+        must = "of a size that keeps the prediction finite"
+        raise bad("tokens", "predict", must, "an overflow", hint)
     return out
 
 

@@ -178,6 +178,13 @@ def array(
     return a
 
 
+def float_array(
+    x: object, what: str, of: str, shape: Sequence[int | None], hint: str = ""
+) -> np.ndarray:
+    """A finite float64 copy of a real array of this shape."""
+    return array(x, what, of, shape, hint).astype(np.float64)
+
+
 def _all_finite(a: np.ndarray) -> bool:
     """Whether every entry is finite, by blocks:
     a boolean copy of a large array would cost an eighth of its memory.
@@ -191,7 +198,7 @@ def _all_finite(a: np.ndarray) -> bool:
 
 def unit_vector(x: object, what: str, of: str, dim: int) -> np.ndarray:
     """A finite vector of length one, normalised to roundoff, as float64."""
-    v = array(x, what, of, (dim,)).astype(np.float64)
+    v = float_array(x, what, of, (dim,))
     norm = float(np.linalg.norm(v))
     if not abs(norm - 1) <= UNIT_NORM_TOLERANCE:
         raise bad(
@@ -208,7 +215,7 @@ def probabilities(x: object, what: str, of: str, length: int) -> np.ndarray:
     """A probability vector of the given length:
     entries >= 0 that sum to 1 (to 1e-9, then made exact).
     """
-    p = array(x, what, of, (length,)).astype(np.float64)
+    p = float_array(x, what, of, (length,))
     total = float(p.sum())
     if (p < 0).any():
         raise bad(what, of, "non-negative", f"smallest entry {p.min():.6g}")

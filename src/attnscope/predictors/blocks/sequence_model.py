@@ -151,7 +151,7 @@ class SequenceModel:
                 "model.init(seed=0)",
             )
         return {
-            name: check.array(parameters[name], name, of, e.shape).astype(np.float64)
+            name: check.float_array(parameters[name], name, of, e.shape)
             for name, e in wanted.items()
         }
 

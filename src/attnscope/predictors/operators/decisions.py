@@ -176,7 +176,7 @@ def _checked_actions(actions: Any, of: str) -> np.ndarray:
     if actions is None:
         raise bad("actions", of, f"{must}, with a cost function", None, "numpy.linspace(...)")
     shape = (None,) * max(1, min(np.ndim(actions), 2))
-    return check.array(actions, "actions", of, shape).astype(np.float64)
+    return check.float_array(actions, "actions", of, shape)
 
 
 def _cost_table(

@@ -92,7 +92,7 @@ class CorrelatedTokens(Located[Batch]):
         self.mean = (
             np.zeros(d)
             if mean is None
-            else check.array(mean, "mean", "CorrelatedBackground", (d,)).astype(np.float64)
+            else check.float_array(mean, "mean", "CorrelatedBackground", (d,))
         )
         self.covariance, self._root = _symmetric_covariance(
             np.eye(d) if covariance is None else covariance, d
@@ -320,7 +320,7 @@ class CorrelatedTokens(Located[Batch]):
 
 def _symmetric_covariance(x: object, d: int) -> tuple[np.ndarray, np.ndarray]:
     """A covariance, made exactly symmetric, and its Cholesky factor."""
-    S = check.array(x, "covariance", "CorrelatedBackground", (d, d)).astype(np.float64)
+    S = check.float_array(x, "covariance", "CorrelatedBackground", (d, d))
     if np.abs(S - S.T).max() > ASYMMETRY_LIMIT * np.abs(S).max():
         raise bad(
             "covariance",

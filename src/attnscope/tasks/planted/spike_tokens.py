@@ -65,9 +65,7 @@ class SpikeTokens(Sampled[SpikeBatch]):
                 check.array(strengths, "strengths", "SpikeMixture", (None,))
             )
         else:
-            self.means = check.array(means, "means", "SpikeMixture", (None, self.dim)).astype(
-                np.float64
-            )
+            self.means = check.float_array(means, "means", "SpikeMixture", (None, self.dim))
         self.spikes = H = len(self.means)
         self.prior = (
             np.full(H, 1 / H)
