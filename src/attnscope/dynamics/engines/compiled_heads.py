@@ -77,7 +77,7 @@ class CompiledSgd(GramSgd):
             gamma=task.gamma,
             signal=task.signal,
             noise=task.noise,
-            sphere=self.constraint == "sphere",
+            sphere=self.sphere,
             freedom=self.freedom,
             spread=self.spread,
         )
@@ -96,6 +96,6 @@ class CompiledSgd(GramSgd):
                 self.batch_size,
                 parameters=self.parameters,
                 informative=self.informative,
-                constraint=self.constraint,
+                constraint="sphere" if self.sphere else "free",
             )
         return self._older

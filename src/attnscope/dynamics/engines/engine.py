@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from attnscope.errors import bad
+from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.context_arrays import context_array
 
 __all__ = [
@@ -41,6 +42,41 @@ def checked_steps(state: object, temperatures: object, of: str) -> np.ndarray:
     """The temperatures of the steps as float64 (steps,), or one sentence about them or the state."""
     checked_state(state, of)
     return context_array(temperatures, "temperatures", of, (None,))
+
+
+def on_spheres(constraint: object, of: str) -> bool:
+    """Whether heads stay on unit spheres, "sphere", or are "free"."""
+    if constraint not in ("sphere", "free"):
+        raise bad("constraint", of, "'sphere' or 'free'", constraint)
+    return constraint == "sphere"
+
+
+def gram_overlaps(G: np.ndarray, students: int) -> np.ndarray:
+    """(5, runs) of the first head with the first teachers, from Gram matrices (runs, V, V).
+
+    They are 0 with a value that the task does not have, as in classification.
+    """
+    key, value = (
+        G[:, :2, students + i] if students + i < G.shape[1] else np.zeros((len(G), 2))
+        for i in (0, 1)
+    )
+    return np.stack([key[:, 0], value[:, 0], key[:, 1], value[:, 1], G[:, 0, 1]])
+
+
+class MiniBatchEngine:
+    """Base of the engines that draw a fresh batch at every step.
+
+    Args:
+        step_size: alpha > 0.
+        batch_size: fresh sequences a step, >= 1.
+        constraint: "sphere" (projected gradient, unit vectors) or "free".
+    """
+
+    def __init__(self, step_size: float, batch_size: int, constraint: str) -> None:
+        of = type(self).__name__
+        self.step_size = check.real(step_size, "step_size", of, 0, strict=True)
+        self.batch_size = check.integer(batch_size, "batch_size", of, 1)
+        self.sphere = on_spheres(constraint, of)
 
 
 class Engine(Protocol):

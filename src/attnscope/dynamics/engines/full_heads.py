@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.dynamics.engines.engine import State
+from attnscope.dynamics.engines.engine import MiniBatchEngine, State
 from attnscope.dynamics.engines.full_vectors import tile_for
 from attnscope.dynamics.engines.jax_stepper import Stepper, fresh_state
 from attnscope.dynamics.engines.losses import weight_function
-from attnscope.dynamics.engines.vectors_from_gram import vectors_from_gram
+from attnscope.dynamics.engines.vectors_from_gram import gram_of_vectors, starting_vectors
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.optional import needs
@@ -30,7 +30,7 @@ from attnscope.tasks.planted.single_location import SingleLocation
 __all__ = ["FullHeads"]
 
 
-class FullHeads:
+class FullHeads(MiniBatchEngine):
     """Mini-batch SGD of heads on full tokens; state:
     "vectors" (runs, 2H, d), rows k_1, v_1, k_2, ..., keys and counter.
 
@@ -65,11 +65,7 @@ class FullHeads:
             raise bad(
                 "predictor", "FullHeads", "a MultiHead", predictor, "MultiHead(Erf(0.1))"
             )
-        self.step_size = check.real(step_size, "step_size", "FullHeads", 0, strict=True)
-        self.batch_size = check.integer(batch_size, "batch_size", "FullHeads", 1)
-        if constraint not in ("sphere", "free"):
-            raise bad("constraint", "FullHeads", "'sphere' or 'free'", constraint)
-        self.sphere = constraint == "sphere"
+        super().__init__(step_size, batch_size, constraint)
         self.weights = weight_function(predictor.head, "FullHeads")
         self._stepper = Stepper(
             self._step_one_run, tile_for(self.batch_size * self.task.length * self.task.dim)
@@ -80,15 +76,10 @@ class FullHeads:
         these leave open is drawn from (seed, run).
         """
         n = 2 * self.predictor.heads + 2 * self.task.directions
-        G = check.array(matrix, "gram", "FullHeads", (None, n, n)).astype(np.float64)
+        G = check.float_array(matrix, "gram", "FullHeads", (None, n, n))
         seed = check.seed_value(seed, "FullHeads")
-        vectors = [
-            vectors_from_gram(
-                g, self.task.teachers, np.random.default_rng([seed, run, 5]), "FullHeads"
-            )
-            for run, g in enumerate(G)
-        ]
-        return fresh_state({"vectors": np.stack(vectors)}, seed)
+        vectors = starting_vectors(G, self.task.teachers, seed, "FullHeads")
+        return fresh_state({"vectors": vectors}, seed)
 
     def advance(self, state: State, temperatures: np.ndarray) -> State:
         """State after len(temperatures) more steps."""
@@ -96,10 +87,7 @@ class FullHeads:
 
     def gram(self, state: State) -> np.ndarray:
         """(runs, n, n)."""
-        star = self.task.teachers
-        with np.errstate(all="ignore"):
-            rows = [np.concatenate([x, star]) for x in state["vectors"]]
-            return np.stack([x @ x.T for x in rows])
+        return gram_of_vectors(state["vectors"], self.task.teachers)
 
     def _step_one_run(self, arrays: dict[str, Any], key: Any, lam: Any) -> dict[str, Any]:
         import jax

@@ -14,7 +14,7 @@ import numpy as np
 
 from attnscope.dynamics.engines.engine import State
 from attnscope.dynamics.engines.planted_engine import PlantedEngine, stream
-from attnscope.dynamics.engines.vectors_from_gram import vectors_from_gram
+from attnscope.dynamics.engines.vectors_from_gram import gram_of_vectors, starting_vectors
 from attnscope.tasks.base import Projections, sampler_of, standardised
 
 __all__ = ["FullPlanted"]
@@ -25,40 +25,17 @@ class FullPlanted(PlantedEngine):
     "vectors" (runs, 2 heads, d), rows k_1, v_1, k_2, ..., "seed" and "step".
     """
 
+    HELD = "vectors"
+
     def _prepare_task(self) -> None:
         self.sampler = sampler_of(self.task, "train(engine='full')")
 
-    def start(self, matrix: np.ndarray, seed: int = 0) -> State:
-        """Vectors with the Gram matrices (runs, V, V);
-        what these leave open is drawn from (seed, run).
-        """
-        draw = [np.random.default_rng([seed, run, 5]) for run in range(len(matrix))]
-        vectors = [
-            vectors_from_gram(G, self.task.teachers, rng, "FullPlanted")
-            for G, rng in zip(matrix, draw)
-        ]
-        return {"vectors": np.stack(vectors), "seed": np.array(seed), "step": np.array(0)}
-
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps;
-        a run that leaves the finite numbers stays outside.
-        """
-        x = state["vectors"].copy()
-        step = int(state["step"])
-        with np.errstate(all="ignore"):
-            for lam in np.asarray(temperatures, dtype=np.float64):
-                for run in np.flatnonzero(np.isfinite(x).all(axis=(1, 2))):
-                    x[run] = self._moved_vectors(
-                        x[run], stream(int(state["seed"]), int(run), step), float(lam)
-                    )
-                step += 1
-        return {"vectors": x, "seed": state["seed"], "step": np.array(step)}
+    def _starting_points(self, matrix: np.ndarray, seed: int) -> np.ndarray:
+        return starting_vectors(matrix, self.task.teachers, seed, "FullPlanted")
 
     def gram(self, state: State) -> np.ndarray:
         """(runs, V, V)."""
-        with np.errstate(all="ignore"):
-            rows = [np.concatenate([x, self.task.teachers]) for x in state["vectors"]]
-            return np.stack([x @ x.T for x in rows])
+        return gram_of_vectors(state["vectors"], self.task.teachers)
 
     def overlaps(self, state: State) -> np.ndarray:
         """(5, runs) of the first head with the first teachers;
@@ -68,15 +45,13 @@ class FullPlanted(PlantedEngine):
         teachers = self.task.teachers
         key = x[:, :2] @ teachers[0]
         value = x[:, :2] @ teachers[1] if len(teachers) > 1 else np.zeros_like(key)
-        return np.stack(
-            [
-                key[:, 0],
-                value[:, 0],
-                key[:, 1],
-                value[:, 1],
-                np.sum(x[:, 0] * x[:, 1], axis=1),
-            ]
-        )
+        between = np.sum(x[:, 0] * x[:, 1], axis=1)
+        return np.stack([key[:, 0], value[:, 0], key[:, 1], value[:, 1], between])
+
+    def _step_all_runs(self, x: np.ndarray, seed: int, step: int, lam: float) -> np.ndarray:
+        for run in np.flatnonzero(np.isfinite(x).all(axis=(1, 2))):
+            x[run] = self._moved_vectors(x[run], stream(seed, int(run), step), lam)
+        return x
 
     def _moved_vectors(
         self, x: np.ndarray, rng: np.random.Generator, lam: float

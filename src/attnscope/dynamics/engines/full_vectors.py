@@ -17,7 +17,6 @@ Overlaps are those of the raw vectors: without the sphere they are inner product
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +24,7 @@ import numpy as np
 
 from attnscope.dynamics.engines.engine import State, checked_steps
 from attnscope.dynamics.engines.jax_stepper import Stepper, fresh_state
-from attnscope.dynamics.engines.losses import weight_function
+from attnscope.dynamics.engines.losses import LOSSES, weight_function
 from attnscope.dynamics.engines.pair_vectors import lengths, pair_overlaps, vectors_with
 from attnscope.dynamics.engines.population_exact import exact_gradient
 from attnscope.errors import bad
@@ -215,22 +214,6 @@ class FullSgd:
         if self.sphere:
             out = {name: x / jax.numpy.linalg.norm(x) for name, x in out.items()}
         return out
-
-
-def _squared_loss(output: Any, label: Any) -> Any:
-    return (output - label) ** 2
-
-
-def _logistic_loss(output: Any, label: Any) -> Any:
-    from jax import numpy as jnp
-
-    return jnp.logaddexp(0.0, -jnp.sign(label) * output)
-
-
-LOSSES: dict[str, Callable[[Any, Any], Any]] = {
-    "squared": _squared_loss,
-    "logistic": _logistic_loss,
-}
 
 
 def _sphere_step(x: Any, gradient: Any, alpha: float) -> Any:

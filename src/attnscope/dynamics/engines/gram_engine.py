@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.dynamics.engines.engine import State
+from attnscope.dynamics.engines.engine import MiniBatchEngine, State, gram_overlaps
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Softmax
@@ -22,7 +22,7 @@ from attnscope.theory.risks.multi_head_risk import Task, distinct_tokens
 __all__ = ["GramSgd"]
 
 
-class GramSgd:
+class GramSgd(MiniBatchEngine):
     """Base of the two engines; their arguments are described there."""
 
     def __init__(
@@ -44,13 +44,9 @@ class GramSgd:
                 "PlantedSgd(task, ...)",
             )
         self.task = task
-        self.step_size = check.real(step_size, "step_size", of, 0, strict=True)
-        self.batch_size = check.integer(batch_size, "batch_size", of, 1)
+        super().__init__(step_size, batch_size, constraint)
         self.parameters = check.integer(parameters, "parameters", of, 1)
         self.informative = check.integer(informative, "informative", of, 1, task.length)
-        if constraint not in ("sphere", "free"):
-            raise bad("constraint", of, "'sphere' or 'free'", constraint)
-        self.constraint = constraint
         self.vectors = self.parameters + 2 * self.informative
         if task.dim < self.vectors:
             got = f"dim={task.dim}, too small for a frame of all {self.vectors} vectors"
@@ -86,10 +82,8 @@ class GramSgd:
         """
         of = type(self).__name__
         n = self.vectors
-        G = check.array(matrix, "gram", of, (None, n, n)).astype(np.float64)
-        units = np.diagonal(G, axis1=1, axis2=2)[
-            :, 0 if self.constraint == "sphere" else self.parameters :
-        ]
+        G = check.float_array(matrix, "gram", of, (None, n, n))
+        units = np.diagonal(G, axis1=1, axis2=2)[:, 0 if self.sphere else self.parameters :]
         if (
             np.abs(G - G.transpose(0, 2, 1)).max() > GRAM_TOLERANCE
             or np.abs(units - 1).max() > GRAM_TOLERANCE
@@ -119,6 +113,4 @@ class GramSgd:
         """(5, runs) of the first head with the first teachers;
         of the raw vectors, which are unit only on spheres.
         """
-        G = state["gram"]
-        m = self.parameters
-        return np.stack([G[:, 0, m], G[:, 0, m + 1], G[:, 1, m], G[:, 1, m + 1], G[:, 0, 1]])
+        return gram_overlaps(state["gram"], self.parameters)

@@ -139,11 +139,11 @@ class GenericSgd(GramSgd):
         P = frame[:m]
         # (m, n) in the frame; (m, m) Gram matrix of the rest
         inside, W = self._batch_gradient(frame, key, lam)
-        if self.constraint == "sphere":
+        if self.sphere:
             inside = inside - (P * inside).sum(1, keepdims=True) * P
         moved = P - alpha * inside
         block = product(moved, moved) + alpha**2 * W
-        size = jnp.sqrt(jnp.diagonal(block)) if self.constraint == "sphere" else jnp.ones(m)
+        size = jnp.sqrt(jnp.diagonal(block)) if self.sphere else jnp.ones(m)
         corner = product(moved, frame[m:]) / size[:, None]
         block = block / (size[:, None] * size)
         return {"gram": jnp.block([[block, corner], [corner.T, G[m:, m:]]])}

@@ -48,8 +48,7 @@ def squared_loss(predictor: Predictor, heads: int = 1) -> Loss:
     >>> float(loss(seen, told, 0.0, 0.5))
     4.0
     """
-    output = _heads_output(predictor, heads, "squared_loss")
-    return lambda seen, told, noise, lam: (output(seen, lam) - _noisy_label(told, noise)) ** 2
+    return _loss_of_projections(predictor, heads, "squared")
 
 
 def logistic_loss(predictor: Predictor, heads: int = 1) -> Loss:
@@ -66,14 +65,24 @@ def logistic_loss(predictor: Predictor, heads: int = 1) -> Loss:
     >>> round(float(loss(np.zeros((2, 2)), told, 0.0, 0.5)), 4)
     0.6931
     """
-    output = _heads_output(predictor, heads, "logistic_loss")
+    return _loss_of_projections(predictor, heads, "logistic")
 
-    def loss(seen: Any, told: Any, noise: Any, lam: Any) -> Any:
-        import jax.numpy as jnp
 
-        return jnp.logaddexp(0.0, -jnp.sign(_noisy_label(told, noise)) * output(seen, lam))
+def _squared_error(output: Any, label: Any) -> Any:
+    return (output - label) ** 2
 
-    return loss
+
+def _logistic_error(output: Any, label: Any) -> Any:
+    from jax import numpy as jnp
+
+    return jnp.logaddexp(0.0, -jnp.sign(label) * output)
+
+
+# functions (output, label) by the name of the loss
+LOSSES: dict[str, Callable[[Any, Any], Any]] = {
+    "squared": _squared_error,
+    "logistic": _logistic_error,
+}
 
 
 def output_loss(
@@ -82,44 +91,30 @@ def output_loss(
     """loss(seen (L, 2 heads), label, mask (L,), temperature) -> scalar, "squared", "logistic" or a
     task's own function (output, label), for any planted task.
     """
-    import jax.numpy as jnp
-
-    weights = weight_function(predictor, of)
-
-    def output(seen: Any, mask: Any, lam: Any) -> Any:
-        parts = [
-            (weights(lam * seen[:, 2 * h], mask) * seen[:, 2 * h + 1]).sum()
-            for h in range(heads)
-        ]
-        return sum(parts)
-
-    def squared(seen: Any, label: Any, mask: Any, lam: Any) -> Any:
-        return (output(seen, mask, lam) - label) ** 2
-
-    def logistic(seen: Any, label: Any, mask: Any, lam: Any) -> Any:
-        return jnp.logaddexp(0.0, -jnp.sign(label) * output(seen, mask, lam))
-
-    def own(seen: Any, label: Any, mask: Any, lam: Any) -> Any:
-        return loss(output(seen, mask, lam), label)
-
-    losses = {"squared": squared, "logistic": logistic}
-    if callable(loss):
-        return own
-    if loss not in losses:
+    output = _heads_output(predictor, heads, of)
+    if not callable(loss) and loss not in LOSSES:
         raise bad("loss", of, "'squared', 'logistic' or a function (output, label)", loss)
-    return losses[loss]
+    error = loss if callable(loss) else LOSSES[loss]
+    return lambda seen, label, mask, lam: error(output(seen, lam, mask), label)
+
+
+def _loss_of_projections(predictor: Predictor, heads: int, name: str) -> Loss:
+    of = f"{name}_loss"
+    needs("jax", of)
+    output = _heads_output(predictor, check.integer(heads, "heads", of, 1), of)
+    error = LOSSES[name]
+    return lambda seen, told, noise, lam: error(output(seen, lam), _noisy_label(told, noise))
 
 
 def _noisy_label(told: Any, noise: Any) -> Any:
     return sum(told[i, 2 * i + 1] for i in range(told.shape[0])) + noise  # X_i.v_i*
 
 
-def _heads_output(predictor: Predictor, heads: int, of: str) -> Callable[[Any, Any], Any]:
-    needs("jax", of)
+def _heads_output(predictor: Predictor, heads: int, of: str) -> Callable[..., Any]:
+    """T of seen (L, 2 heads), at a temperature and with a mask of real tokens if there is one."""
     weights = weight_function(predictor, of)
-    heads = check.integer(heads, "heads", of, 1)
 
-    def head(seen: Any, lam: Any, h: int) -> Any:
-        return (weights(lam * seen[:, 2 * h]) * seen[:, 2 * h + 1]).sum()
+    def head(seen: Any, lam: Any, mask: Any, h: int) -> Any:
+        return (weights(lam * seen[:, 2 * h], mask) * seen[:, 2 * h + 1]).sum()
 
-    return lambda seen, lam: sum(head(seen, lam, h) for h in range(heads))
+    return lambda seen, lam, mask=None: sum(head(seen, lam, mask, h) for h in range(heads))

@@ -14,13 +14,12 @@ by JAX: all that the data say about the gradient, because a loss sees tokens thr
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from attnscope.dynamics.engines.engine import State
+from attnscope.dynamics.engines.engine import MiniBatchEngine, State
 from attnscope.dynamics.engines.losses import output_loss
-from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.x64 import computed_x64
 from attnscope.optional import needs
@@ -35,8 +34,10 @@ PLANTED_STREAM = 0x91A47ED  # separates these random streams from all others
 RUNS_PER_TILE = 32
 
 
-class PlantedEngine:
+class PlantedEngine(MiniBatchEngine):
     """Base of SGD on fresh batches of any planted task.
+
+    State: what a subclass calls HELD, (runs, ...), "seed" and "step".
 
     Args:
         task: gives projections, or tokens.
@@ -44,6 +45,8 @@ class PlantedEngine:
         constraint: "sphere" (unit vectors) or "free".
         loss: "squared", "logistic" for labels whose sign counts, or a function (output, label).
     """
+
+    HELD: ClassVar[str]
 
     def __init__(
         self,
@@ -59,12 +62,8 @@ class PlantedEngine:
         of = type(self).__name__
         needs("jax", f"{of} on {type(task).__name__}")
         self.task = task
-        self.step_size = check.real(step_size, "step_size", of, 0, strict=True)
-        self.batch_size = check.integer(batch_size, "batch_size", of, 1)
+        super().__init__(step_size, batch_size, constraint)
         self.students = 2 * check.integer(heads, "heads", of, 1)
-        if constraint not in ("sphere", "free"):
-            raise bad("constraint", of, "'sphere' or 'free'", constraint)
-        self.sphere = constraint == "sphere"
         self._prepare_task()
         self.gradient = loss_gradient(predictor, heads, loss, of)
 
@@ -81,7 +80,28 @@ class PlantedEngine:
         return self.start(np.stack(grams), seed)
 
     def start(self, matrix: np.ndarray, seed: int = 0) -> State:
-        """Runs that start at Gram matrices (runs, V, V)."""
+        """Runs that start at Gram matrices (runs, V, V) of (k_1, v_1, ..., teachers)."""
+        held = self._starting_points(matrix, seed)
+        return {self.HELD: held, "seed": np.array(seed), "step": np.array(0)}
+
+    def advance(self, state: State, temperatures: np.ndarray) -> State:
+        """State after len(temperatures) more steps;
+        a run that leaves the finite numbers stays outside.
+        """
+        held = state[self.HELD].copy()
+        step = int(state["step"])
+        with np.errstate(all="ignore"):
+            for lam in np.asarray(temperatures, dtype=np.float64):
+                held = self._step_all_runs(held, int(state["seed"]), step, float(lam))
+                step += 1
+        return {self.HELD: held, "seed": state["seed"], "step": np.array(step)}
+
+    def _starting_points(self, matrix: np.ndarray, seed: int) -> np.ndarray:
+        raise NotImplementedError
+
+    def _step_all_runs(
+        self, held: np.ndarray, seed: int, step: int, lam: float
+    ) -> np.ndarray:
         raise NotImplementedError
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnscope.dynamics.engines.engine import State
+from attnscope.dynamics.engines.engine import State, gram_overlaps
 from attnscope.dynamics.engines.planted_engine import PlantedEngine, stream
 from attnscope.errors import bad
 from attnscope.numerics.semidefinite import bartlett, semidefinite_root
@@ -42,31 +42,16 @@ class PlantedSgd(PlantedEngine):
     State: "gram" (runs, V, V) of (k_1, v_1, ..., teachers), "seed" and "step".
     """
 
+    HELD = "gram"
+
     def _prepare_task(self) -> None:
         vectors = self.students + len(self.task.teacher_gram)
         if self.task.dim < vectors:
             must = f"an integer >= {vectors} with engine='reduced'"
             raise bad("dim", "train(batch_size=...)", must, self.task.dim, 'engine="full"')
 
-    def start(self, matrix: np.ndarray, seed: int = 0) -> State:
-        """Runs that start at Gram matrices (runs, V, V)."""
-        return {
-            "gram": np.array(matrix, dtype=np.float64),
-            "seed": np.array(seed),
-            "step": np.array(0),
-        }
-
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps;
-        a run that leaves the finite numbers stays outside.
-        """
-        G = state["gram"].copy()
-        step = int(state["step"])
-        with np.errstate(all="ignore"):
-            for lam in np.asarray(temperatures, dtype=np.float64):
-                G = self._step_all_runs(G, int(state["seed"]), step, float(lam))
-                step += 1
-        return {"gram": G, "seed": state["seed"], "step": np.array(step)}
+    def _starting_points(self, matrix: np.ndarray, seed: int) -> np.ndarray:
+        return np.array(matrix, dtype=np.float64)
 
     def gram(self, state: State) -> np.ndarray:
         """(runs, V, V)."""
@@ -74,15 +59,7 @@ class PlantedSgd(PlantedEngine):
 
     def overlaps(self, state: State) -> np.ndarray:
         """(5, runs) of the first head with the first teachers."""
-        G = state["gram"]
-        m = self.students
-        # one teacher only, as in classification: no value to be aligned with
-        if G.shape[1] == m + 1:
-            none = np.zeros(len(G))
-            return np.stack([G[:, 0, m], none, G[:, 1, m], none, G[:, 0, 1]])
-        return np.stack([G[:, 0, m], G[:, 0, m + 1], G[:, 1, m], G[:, 1, m + 1], G[:, 0, 1]])
-
-    # -- one step ----------------------------------------------------------------------------------
+        return gram_overlaps(state["gram"], self.students)
 
     def _step_all_runs(self, G: np.ndarray, seed: int, step: int, lam: float) -> np.ndarray:
         alive = np.flatnonzero(np.isfinite(G).all(axis=(1, 2)))

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.dynamics.engines.engine import State
-from attnscope.errors import bad
+from attnscope.dynamics.engines.engine import State, on_spheres
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.heads import MultiHead
 from attnscope.theory.jax_weights import weight_function
@@ -42,9 +41,7 @@ class PopulationGram:
         self.task = checked_planted(task, "PopulationGram")
         self.predictor = predictor
         self.step_size = check.real(step_size, "step_size", "PopulationGram", 0, strict=True)
-        if constraint not in ("sphere", "free"):
-            raise bad("constraint", "PopulationGram", "'sphere' or 'free'", constraint)
-        self.sphere = constraint == "sphere"
+        self.sphere = on_spheres(constraint, "PopulationGram")
         weight_function(predictor.head, "train")  # or one sentence, before any work
 
     def start(self, matrix: np.ndarray, seed: int = 0) -> State:

@@ -23,6 +23,24 @@ INSIDE_SPAN_PIVOT = 1e-13
 NEGATIVE_EIGENVALUE = -1e-8
 
 
+def starting_vectors(
+    matrices: np.ndarray, teachers: np.ndarray, seed: int, of: str
+) -> np.ndarray:
+    """(runs, m, d) vectors with the Gram matrices (runs, m + r, m + r); what these leave open is
+    drawn from (seed, run).
+    """
+    draws = (np.random.default_rng([seed, run, 5]) for run in range(len(matrices)))
+    vectors = [vectors_from_gram(G, teachers, rng, of) for G, rng in zip(matrices, draws)]
+    return np.stack(vectors)
+
+
+def gram_of_vectors(vectors: np.ndarray, teachers: np.ndarray) -> np.ndarray:
+    """Gram matrices (runs, m + r, m + r) of vectors (runs, m, d) and the teachers (r, d)."""
+    with np.errstate(all="ignore"):
+        rows = [np.concatenate([x, teachers]) for x in vectors]
+        return np.stack([x @ x.T for x in rows])
+
+
 def vectors_from_gram(
     G: np.ndarray, teachers: np.ndarray, rng: np.random.Generator, of: str
 ) -> np.ndarray:
