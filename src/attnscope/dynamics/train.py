@@ -15,10 +15,11 @@ The loop itself, with the swap move and Ctrl-C, is loop.py.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
+from attnscope.dynamics.engines.engine import on_spheres
 from attnscope.dynamics.engines.engine_table import engine_for, heads_engine
 from attnscope.dynamics.heads import HeadTrajectory
 from attnscope.dynamics.loop import advance
@@ -128,12 +129,7 @@ def train(
     elif len(getattr(task, "teacher_gram", ())) > 2:
         # several keys and values: five overlaps do not describe a head
         several = MultiHead(predictor, 1)
-    if several is not None:
-        numbers = _checked_numbers(
-            runs, steps, step_size, log_every, seed, batch_size, engine
-        )
-        return _train_heads(task, several, start, numbers, swap_move, constraint, progress)
-    if constraint != "sphere":
+    if several is None and constraint != "sphere":
         raise bad(
             "constraint",
             "train",
@@ -141,104 +137,68 @@ def train(
             constraint,
             "MultiHead(predictor, heads=1)",
         )
-    if not is_planted_class(type(task)):
+    if several is None and not is_planted_class(type(task)):
         raise bad(
             "task", "train", "a planted task", task, "SingleLocation(dim=400, length=10)"
         )
-    known = predictor if has_one_head(predictor) else checked_predictor(predictor, "train")
-    n = _checked_numbers(runs, steps, step_size, log_every, seed, batch_size, engine)
+    runs, steps, settings = _checked_numbers(
+        runs, steps, step_size, log_every, seed, batch_size, engine
+    )
+    if several is not None:
+        if swap_move is not False:
+            raise bad("swap_move", "train", "False for a MultiHead", swap_move)
+        on_spheres(constraint, "train")
+        heads_setup = HeadSetup(task, several, **settings, constraint=constraint)
+        return _train_heads(heads_setup, start, runs, steps, bool(progress))
     if not isinstance(swap_move, (bool, np.bool_)):
         raise bad("swap_move", "train", "True or False", swap_move)
-    rest = (n.step_size, n.log_every, n.seed, n.batch_size, n.engine, bool(swap_move))
-    setup = Setup(task, known, *rest)
-    return _run_head(setup, start, n.runs, n.steps, bool(progress))
+    known = predictor if has_one_head(predictor) else checked_predictor(predictor, "train")
+    setup = Setup(task, known, **settings, swap_move=bool(swap_move))
+    return _train_head(setup, start, runs, steps, bool(progress))
 
 
-def _run_head(setup: Setup, start: Any, runs: int, steps: int, progress: bool) -> Trajectory:
-    task = setup.task
-    predictor = setup.predictor
+def _train_head(
+    setup: Setup, start: Any, runs: int, steps: int, progress: bool
+) -> Trajectory:
     machine = engine_for(setup)
-    check.fits_in_memory(
-        5 * runs * (steps // setup.log_every + 2), 8, "the log", "train", "a larger log_every"
-    )
-    check_schedule(predictor.temperature, steps)
-    state = machine.init(starting_overlaps(task, start, runs, setup.seed), setup.seed)
+    first = _first_point(setup, runs, steps, 5)
+    overlaps = starting_overlaps(setup.task, start, runs, setup.seed)
+    state = machine.init(overlaps, setup.seed)
     begin = Trajectory(
-        setup,
-        step=np.zeros(1, dtype=np.int64),
+        **first,
         log=np.clip(machine.overlaps(state), -1, 1)[:, :, None],
-        temperature=temperatures(predictor.temperature, 0, 1),
-        diverged_at=np.full(runs, -1, dtype=np.int64),
-        swapped_at=np.full(runs, -1, dtype=np.int64),
+        swapped_at=first["diverged_at"].copy(),
         state=state,
     )
     return advance(begin, machine, steps, progress)
 
 
 def _train_heads(
-    task: Any,
-    predictor: MultiHead,
-    start: Any,
-    numbers: Numbers,
-    swap_move: object,
-    constraint: object,
-    progress: object,
-) -> HeadTrajectory:
-    if swap_move is not False:
-        raise bad("swap_move", "train", "False for a MultiHead", swap_move)
-    if constraint not in ("sphere", "free"):
-        raise bad("constraint", "train", "'sphere' or 'free'", constraint)
-    n = numbers
-    setup = HeadSetup(
-        task,
-        predictor,
-        n.step_size,
-        n.log_every,
-        n.seed,
-        numbers.batch_size,
-        n.engine,
-        str(constraint),
-    )
-    return _run_heads(setup, start, n.runs, n.steps, bool(progress))
-
-
-def _run_heads(
     setup: HeadSetup, start: Any, runs: int, steps: int, progress: bool
 ) -> HeadTrajectory:
-    of = "train"
-    checked_planted(setup.task, of)
-    check_schedule(setup.predictor.temperature, steps)
-    engine = heads_engine(setup)
-    size = 2 * setup.predictor.heads + len(setup.task.teacher_gram)
-    check.fits_in_memory(
-        size**2 * runs * (steps // setup.log_every + 2),
-        8,
-        "the log",
-        of,
-        "a larger log_every",
-    )
-    G = starting_grams(setup.task, setup.predictor.heads, start, runs, setup.seed)
-    begin = HeadTrajectory(
-        setup,
-        step=np.zeros(1, dtype=np.int64),
-        gram=G[:, None],
-        temperature=temperatures(setup.predictor.temperature, 0, 1),
-        diverged_at=np.full(runs, -1, dtype=np.int64),
-        state=engine.start(G, setup.seed),
-    )
-    return advance(begin, engine, steps, progress)
+    checked_planted(setup.task, "train")
+    heads = setup.predictor.heads
+    first = _first_point(setup, runs, steps, (2 * heads + len(setup.task.teacher_gram)) ** 2)
+    machine = heads_engine(setup)
+    G = starting_grams(setup.task, heads, start, runs, setup.seed)
+    begin = HeadTrajectory(**first, gram=G[:, None], state=machine.start(G, setup.seed))
+    return advance(begin, machine, steps, progress)
 
 
-class Numbers(NamedTuple):
-    """The checked numbers of a call of `train`."""
-
-    runs: int
-    steps: int
-    step_size: float
-    log_every: int
-    seed: int
-    batch_size: int | None
-    engine: str
+def _first_point(
+    setup: Setup | HeadSetup, runs: int, steps: int, numbers: int
+) -> dict[str, Any]:
+    """What runs that log `numbers` each time hold at step 0, if their whole log fits."""
+    entries = numbers * runs * (steps // setup.log_every + 2)
+    check.fits_in_memory(entries, 8, "the log", "train", "a larger log_every")
+    temperature = setup.predictor.temperature
+    check_schedule(temperature, steps)
+    return {
+        "setup": setup,
+        "step": np.zeros(1, dtype=np.int64),
+        "temperature": temperatures(temperature, 0, 1),
+        "diverged_at": np.full(runs, -1, dtype=np.int64),
+    }
 
 
 def _checked_numbers(
@@ -249,7 +209,8 @@ def _checked_numbers(
     seed: object,
     batch_size: object,
     engine: object,
-) -> Numbers:
+) -> tuple[int, int, dict[str, Any]]:
+    """(runs, steps, the settings that Setup and HeadSetup share)."""
     of = "train"
     runs = check.integer(runs, "runs", of, 1, hint="runs=30")
     steps = check.integer(steps, "steps", of, 1, hint="steps=20_000")
@@ -273,6 +234,11 @@ def _checked_numbers(
         )
     if engine not in ("reduced", "full"):
         raise bad("engine", of, "'reduced' or 'full'", engine, "engine='reduced'")
-    return Numbers(
-        runs, steps, alpha, log_every, check.seed_value(seed, of), batch_size, str(engine)
-    )
+    settings = {
+        "step_size": alpha,
+        "log_every": log_every,
+        "seed": check.seed_value(seed, of),
+        "batch_size": batch_size,
+        "engine": str(engine),
+    }
+    return runs, steps, settings
