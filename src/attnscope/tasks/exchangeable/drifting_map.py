@@ -36,14 +36,20 @@ from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.context_arrays import context_array
 from attnscope.numerics.border.estimate import Estimate, estimate
-from attnscope.numerics.border.sampled_estimate import affordable, widened
+from attnscope.numerics.border.sampled_estimate import affordable
 from attnscope.tasks.exchangeable.latent_map import (
     ContextBatch,
+    MapLaw,
     MapPosterior,
     Predictive,
     matrix_times_vector,
 )
-from attnscope.tasks.exchangeable.linear_map import FEWEST_CONTEXTS, LinearMap, unseen
+from attnscope.tasks.exchangeable.linear_map import (
+    FEWEST_CONTEXTS,
+    LinearMap,
+    estimate_over_keys,
+    unseen,
+)
 from attnscope.tasks.exchangeable.slot_filter import slot_variance
 
 __all__ = ["DriftingMap", "KeyMoments"]
@@ -64,7 +70,7 @@ class KeyMoments(NamedTuple):
     kappa2: float
 
 
-class DriftingMap:
+class DriftingMap(MapLaw):
     """Values v_t = W_t k_t + noise of a map W_t that drifts at a rate; predict the value at a key.
 
     Args:
@@ -86,6 +92,8 @@ class DriftingMap:
     0.225783
     """
 
+    KEY_LAWS = ("normal", "sphere", "one-hot")
+
     def __init__(
         self,
         dim_key: int = 8,
@@ -95,17 +103,8 @@ class DriftingMap:
         decay: float = 0.99,
         keys: str = "normal",
     ) -> None:
-        if keys not in DRIFTING_KEY_LAWS:
-            raise bad("keys", "DriftingMap", f"one of {DRIFTING_KEY_LAWS}", keys)
-        self.dim_key = check.integer(dim_key, "dim_key", "DriftingMap", 1)
-        self.dim_value = check.integer(dim_value, "dim_value", "DriftingMap", 1)
-        self.prior_variance = check.real(
-            prior_variance, "prior_variance", "DriftingMap", 0, strict=True
-        )
-        hint = "a small noise such as 1e-3"
-        self.noise = check.real(noise, "noise", "DriftingMap", 0, strict=True, hint=hint)
+        super().__init__(dim_key, dim_value, prior_variance, noise, keys)
         self.decay = check.real(decay, "decay", "DriftingMap", 0, 1, hint="decay=0.99")
-        self.keys = keys
 
     def __repr__(self) -> str:
         sizes = f"dim_key={self.dim_key}, dim_value={self.dim_value}"
@@ -143,13 +142,6 @@ class DriftingMap:
         values[:, -1] += matrix_times_vector(W, keys[:, -1])
         return ContextBatch(keys[:, :-1], values[:, :-1], keys[:, -1], values[:, -1], W)
 
-    def draw_keys(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Keys (*shape, d) from their law."""
-        if self.keys == "one-hot":
-            return np.eye(self.dim_key)[rng.integers(self.dim_key, size=shape)]
-        k = rng.standard_normal((*shape, self.dim_key))
-        return k / np.linalg.norm(k, axis=-1, keepdims=True) if self.keys == "sphere" else k
-
     def conditional_mean(self, latent: np.ndarray, query: np.ndarray) -> np.ndarray:
         """E[v | q, W_L] = W_L q, (..., d_v): what no context can beat."""
         of = "DriftingMap.conditional_mean"
@@ -176,14 +168,6 @@ class DriftingMap:
         return Predictive(
             matrix_times_vector(mean, q), self.noise**2 + np.maximum(variance, 0.0)
         )
-
-    def bayes_predict(
-        self, query: np.ndarray, keys: np.ndarray, values: np.ndarray
-    ) -> np.ndarray:
-        """E[v | q, context], (..., d_v), of query (..., d), keys (..., L, d), values (..., L,
-        d_v).
-        """
-        return self.predictive(query, keys, values).mean
 
     def log_probability(self, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
         """log p(values | keys), (...), the path of the map integrated out."""
@@ -231,11 +215,8 @@ class DriftingMap:
         traces = self.trace_curve(length, contexts, seed)[:, -1]
         spread = self.dim_value * kappa * traces
         error = float(spread.std(ddof=1)) / contexts**0.5 + unseen(spread, prior)
-        method = "Monte Carlo over keys"
-        if contexts < samples:
-            error = widened(error, contexts)
-            method += f", {contexts} contexts"
-        return estimate(float(spread.mean()), error + lost * prior, method, noise)
+        excess = float(spread.mean())
+        return estimate_over_keys(excess, error, lost * prior, contexts, samples, noise)
 
     def trace_curve(self, length: int, samples: int, seed: int = 0) -> np.ndarray:
         """tr P (samples, length) after each token of sampled keys: what is left to learn."""

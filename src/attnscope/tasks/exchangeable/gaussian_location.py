@@ -83,9 +83,7 @@ class GaussianLocation:
         self.readout = (
             None
             if readout is None
-            else check.array(readout, "readout", "GaussianLocation", (self.dim,)).astype(
-                float
-            )
+            else check.float_array(readout, "readout", "GaussianLocation", (self.dim,))
         )
         self.noise = check.real(noise, "noise", "GaussianLocation", 0)
 

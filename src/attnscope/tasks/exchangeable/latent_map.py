@@ -8,7 +8,7 @@ that little noise makes singular.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -67,8 +67,51 @@ class Predictive(NamedTuple):
     variance: np.ndarray
 
 
-class LatentMap:
+class MapLaw:
+    """What maps from keys to noisy values share: their sizes, scales and law of the keys."""
+
+    KEY_LAWS: ClassVar[tuple[str, ...]]
+
+    def __init__(
+        self, dim_key: int, dim_value: int, prior_variance: float, noise: float, keys: str
+    ) -> None:
+        name = type(self).__name__
+        if keys not in self.KEY_LAWS:
+            raise bad("keys", name, f"one of {self.KEY_LAWS}", keys)
+        self.dim_key = check.integer(dim_key, "dim_key", name, 1)
+        self.dim_value = check.integer(dim_value, "dim_value", name, 1)
+        self.prior_variance = check.real(
+            prior_variance, "prior_variance", name, 0, strict=True
+        )
+        self.noise = check.real(
+            noise, "noise", name, 0, strict=True, hint="a small noise such as 1e-3"
+        )
+        self.keys = keys
+
+    def draw_keys(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        """Keys (*shape, d_k) of the task's law."""
+        if self.keys == "one-hot":
+            return np.eye(self.dim_key)[rng.integers(self.dim_key, size=shape)]
+        k = rng.standard_normal((*shape, self.dim_key))
+        return k / np.linalg.norm(k, axis=-1, keepdims=True) if self.keys == "sphere" else k
+
+    def predictive(
+        self, query: np.ndarray, keys: np.ndarray, values: np.ndarray
+    ) -> Predictive:
+        """Law of the noisy value at the query given the context."""
+        raise NotImplementedError
+
+    def bayes_predict(
+        self, query: np.ndarray, keys: np.ndarray, values: np.ndarray
+    ) -> np.ndarray:
+        """The Bayes prediction E[v | k, X] = M phi(k), (..., d_v)."""
+        return self.predictive(query, keys, values).mean
+
+
+class LatentMap(MapLaw):
     """Law of the pairs, posterior of the map, prediction at a new key."""
+
+    KEY_LAWS = ("normal", "sphere")
 
     def __init__(
         self,
@@ -80,14 +123,7 @@ class LatentMap:
         keys: str = "normal",
     ) -> None:
         name = type(self).__name__
-        self.dim_key = check.integer(dim_key, "dim_key", name, 1)
-        self.dim_value = check.integer(dim_value, "dim_value", name, 1)
-        self.prior_variance = check.real(
-            prior_variance, "prior_variance", name, 0, strict=True
-        )
-        self.noise = check.real(
-            noise, "noise", name, 0, strict=True, hint="a small noise such as 1e-3"
-        )
+        super().__init__(dim_key, dim_value, prior_variance, noise, keys)
         if features is not None and not callable(features):
             raise bad(
                 "features",
@@ -96,10 +132,7 @@ class LatentMap:
                 features,
                 "features=None",
             )
-        if keys not in MAP_KEY_LAWS:
-            raise bad("keys", name, f"one of {MAP_KEY_LAWS}", keys)
         self._features = features
-        self.keys = keys
         self.dim_features = self.features(
             np.ones((1, self.dim_key)) / self.dim_key**0.5
         ).shape[-1]
@@ -180,11 +213,6 @@ class LatentMap:
         position = np.random.default_rng([seed, 1]).integers(length + 1, size=n)
         return hold_out(keys, values, position)._replace(latent=batch.latent)
 
-    def draw_keys(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Keys (*shape, d_k) from their law."""
-        k = rng.standard_normal((*shape, self.dim_key))
-        return k / np.linalg.norm(k, axis=-1, keepdims=True) if self.keys == "sphere" else k
-
     def conditional_mean(self, latent: np.ndarray, query: np.ndarray) -> np.ndarray:
         """E[v | k = q, W] = W phi(q), (..., d_v): what no context can beat."""
         of = f"{type(self).__name__}.conditional_mean"
@@ -234,14 +262,6 @@ class LatentMap:
         left = np.full(axes.shape[:-1], self.prior_variance)
         left[..., :rank] = self.prior_variance * (ridge / (S**2 + ridge))
         return mean, axes, left
-
-    def bayes_predict(
-        self, query: np.ndarray, keys: np.ndarray, values: np.ndarray
-    ) -> np.ndarray:
-        """E[v | q, context], (..., d_v), of query (..., d_k), keys (..., L, d_k), values (..., L,
-        d_v).
-        """
-        return self.predictive(query, keys, values).mean
 
     def log_probability(self, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
         """log p(values | keys), (...), the map integrated out."""

@@ -107,11 +107,8 @@ class LinearMap(LatentMap):
         error = self.dim_value * (
             spread.std(ddof=1) / len(spread) ** 0.5 + unseen(spread, most)
         )
-        method = "Monte Carlo over keys"
-        if contexts < samples:
-            error = widened(error, contexts)
-            method += f", {contexts} contexts"
-        return estimate(excess, error + LEVERAGE_ROUNDING * excess, method, noise)
+        rounding = LEVERAGE_ROUNDING * excess
+        return estimate_over_keys(excess, error, rounding, contexts, samples, noise)
 
     def _affordable_contexts(self, length: int, samples: int, of: str) -> int:
         """How many contexts RISK_MULTIPLICATIONS lets in, at most `samples`."""
@@ -192,6 +189,17 @@ def _left_out_one(Phi: np.ndarray, ridge: float) -> np.ndarray:
         kept[: len(S)] = ridge / (S**2 + ridge)
         out[q] = along @ kept
     return out
+
+
+def estimate_over_keys(
+    excess: float, error: float, rounding: float, contexts: int, samples: int, noise: float
+) -> Estimate:
+    """A mean over contexts, with a wider error where fewer than `samples` were affordable."""
+    method = "Monte Carlo over keys"
+    if contexts < samples:
+        error = widened(error, contexts)
+        method += f", {contexts} contexts"
+    return estimate(excess, error + rounding, method, noise)
 
 
 def unseen(spread: np.ndarray, most: float) -> float:

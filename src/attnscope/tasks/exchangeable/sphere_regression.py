@@ -138,7 +138,7 @@ class SphereRegression(LinearMap):
         self.degrees = self._checked_degrees(degrees)
         given = np.ones(len(self.degrees)) if weights is None else weights
         self.weights = tuple(
-            check.array(given, "weights", name, (len(self.degrees),)).astype(float).tolist()
+            check.float_array(given, "weights", name, (len(self.degrees),)).tolist()
         )
         if min(self.weights) <= 0:
             raise bad(

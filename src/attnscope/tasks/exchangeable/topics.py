@@ -77,7 +77,7 @@ class Topics:
         labels: ArrayLike | None = None,
         noise: float = 0.0,
     ) -> None:
-        B = check.array(emissions, "emissions", "Topics", (None, None)).astype(np.float64)
+        B = check.float_array(emissions, "emissions", "Topics", (None, None))
         self.emissions = np.array(
             [
                 check.probabilities(row, f"row {z} of emissions", "Topics", B.shape[1])
@@ -90,7 +90,7 @@ class Topics:
         if labels is not None:
             size = np.ndim(labels)
             shape = (self.topics,) if size < 2 else (self.topics, None)
-            self.labels = check.array(labels, "labels", "Topics", shape).astype(np.float64)
+            self.labels = check.float_array(labels, "labels", "Topics", shape)
         self.noise = check.real(noise, "noise", "Topics", 0)
         if self.labels is None and self.noise:
             raise bad(
