@@ -88,12 +88,7 @@ def log_inclusion(log_ratios: Array, log_prior: Array) -> tuple[Array, Array]:
     >>> np.exp(inside).round(6), np.exp(outside).round(6)  # pairs 12, 13, 23 with weights 2, 3, 6
     (array([[0.454545, 0.727273, 0.818182]]), array([[0.545455, 0.272727, 0.181818]]))
     """
-    forward = _forward_tables(log_ratios, log_prior.size)
-    backward = _backward_tables(log_ratios, log_prior)
-    total = backward[0][:, :1]
-    inside = _join_tables(log_ratios, forward, backward, 1) - total
-    outside = _join_tables(0 * log_ratios, forward, backward, 0) - total
-    return np.minimum(inside, 0.0), np.minimum(outside, 0.0)  # above 0 by rounding only
+    return _inclusion_and_tables(log_ratios, log_prior)[:2]
 
 
 def log_weighted_inclusion(log_ratios: Array, log_prior: Array, weights: Array) -> Array:
@@ -107,16 +102,25 @@ def log_size_moments(
     log_ratios: Array, log_prior: Array, weights: Array
 ) -> tuple[Array, Array, Array, Array]:
     """The two results of log_inclusion and log_weighted_inclusion of h and of h^2, at half the cost."""
+    inside, outside, forward, total = _inclusion_and_tables(log_ratios, log_prior)
+    first, second = (
+        _log_weighted_sum(log_ratios, log_prior, h, forward, total)
+        for h in (weights, weights**2)
+    )
+    return inside, outside, first, second
+
+
+def _inclusion_and_tables(
+    log_ratios: Array, log_prior: Array
+) -> tuple[Array, Array, list[Array], Array]:
+    """log_inclusion's results, the forward tables and log P(X)."""
     forward = _forward_tables(log_ratios, log_prior.size)
     backward = _backward_tables(log_ratios, log_prior)
     total = backward[0][:, :1]
     inside = _join_tables(log_ratios, forward, backward, 1) - total
     outside = _join_tables(0 * log_ratios, forward, backward, 0) - total
-    first, second = (
-        _log_weighted_sum(log_ratios, log_prior, h, forward, total)
-        for h in (weights, weights**2)
-    )
-    return np.minimum(inside, 0.0), np.minimum(outside, 0.0), first, second
+    # above 0 by rounding only
+    return np.minimum(inside, 0.0), np.minimum(outside, 0.0), forward, total
 
 
 def _log_weighted_sum(

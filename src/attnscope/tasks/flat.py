@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,46 +33,29 @@ __all__ = [
 ]
 
 
-def single_location(dim: int, length: int, gamma2: float, **rest: Any) -> SingleLocation:
-    return SingleLocation(dim, length, gamma=math.sqrt(gamma2), **rest)
+def _given_gamma2(kind: Callable[..., Any]) -> Callable[..., Any]:
+    """The class as a function of gamma2 in place of gamma."""
+    return lambda gamma2, **rest: kind(gamma=math.sqrt(gamma2), **rest)
 
 
-def grid_location(
-    rows: int, columns: int, dim: int, gamma2: float, **rest: Any
-) -> GridLocation:
-    return GridLocation(rows, columns, dim, gamma=math.sqrt(gamma2), **rest)
+single_location = _given_gamma2(SingleLocation)
+grid_location = _given_gamma2(GridLocation)
+multi_location = _given_gamma2(MultiLocation)
+multi_direction = _given_gamma2(MultiDirection)
+spike_mixture = _given_gamma2(SpikeMixture)
 
 
-def multi_location(gamma2: float, **rest: Any) -> MultiLocation:
-    return MultiLocation(gamma=math.sqrt(gamma2), **rest)
-
-
-def multi_direction(gamma2: float, **rest: Any) -> MultiDirection:
-    return MultiDirection(gamma=math.sqrt(gamma2), **rest)
-
-
-def spike_mixture(gamma2: float, **rest: Any) -> SpikeMixture:
-    return SpikeMixture(gamma=math.sqrt(gamma2), **rest)
-
-
-def random_length(
-    dim: int, lengths: Sequence[int], gamma2: float, **rest: Any
-) -> RandomLength:
-    return RandomLength(single_location(dim, max(lengths), gamma2, **rest), lengths)
+def random_length(lengths: Sequence[int], **rest: Any) -> RandomLength:
+    return RandomLength(single_location(length=max(lengths), **rest), lengths)
 
 
 def correlated_background(
-    dim: int,
-    length: int,
-    gamma2: float,
-    decay: float,
-    degrees_of_freedom: float | None = None,
-    **rest: Any,
+    dim: int, decay: float, degrees_of_freedom: float | None = None, **rest: Any
 ) -> CorrelatedBackground:
     """Token variances i^-decay along the axes, i = 1 .. dim;
     the directions are drawn, so they lie across them.
     """
-    inner = single_location(dim, length, gamma2, **rest)
+    inner = single_location(dim=dim, **rest)
     variances = np.arange(1.0, dim + 1) ** -decay
     return CorrelatedBackground(
         inner, covariance=np.diag(variances), degrees_of_freedom=degrees_of_freedom

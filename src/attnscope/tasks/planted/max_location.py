@@ -23,7 +23,6 @@ the two largest of L normals are close with polynomial probability.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import softmax
 
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
@@ -95,12 +94,7 @@ class MaxLocation(Located[Batch]):
 
     def _infer(self, tokens: np.ndarray, method: str) -> tuple[np.ndarray, np.ndarray]:
         x, _ = check.tokens_array(tokens, f"MaxLocation.{method}", self.length, self.dim)
-        posterior = np.empty(x.shape[:2])
-        mean = np.empty(len(x))
-        for rows, scores, values in self._score_blocks(x, quadratic=False):
-            posterior[rows] = softmax(self.strength * scores, axis=1)
-            mean[rows] = np.sum(posterior[rows] * values, axis=1)
-        return posterior, mean
+        return self._posterior_and_mean(x, False, lambda _, scores: self.strength * scores)
 
     def null_risk(self) -> Estimate:
         """Risk of predicting 0, the mean of Y: 1 (+ noise^2)."""

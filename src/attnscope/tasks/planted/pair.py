@@ -8,10 +8,11 @@ inference.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
+from scipy.special import softmax
 
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
@@ -138,6 +139,22 @@ class Pair(Planted[Drawn]):
                 squares = np.einsum("nld,nld->nl", part, part)
                 scores = self.signal / g2 * scores - curvature(self.gamma) / 2 * squares
             yield slice(i, i + len(part)), scores, part @ self.value
+
+    def _posterior_and_mean(
+        self,
+        x: np.ndarray,
+        quadratic: bool,
+        logits: Callable[[slice, np.ndarray], np.ndarray],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Softmax over the tokens of logits(rows, scores), (n, L), and the mean it gives to the
+        values, (n,).
+        """
+        posterior = np.empty(x.shape[:2])
+        mean = np.empty(len(x))
+        for rows, scores, values in self._score_blocks(x, quadratic):
+            posterior[rows] = softmax(logits(rows, scores), axis=1)
+            mean[rows] = np.sum(posterior[rows] * values, axis=1)
+        return posterior, mean
 
 
 class Located(Pair[Drawn]):

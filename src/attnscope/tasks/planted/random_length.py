@@ -18,10 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
-from scipy.special import softmax
 
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
@@ -186,12 +185,10 @@ class RandomLength(Sampled[MaskedBatch]):
         if mask is None:
             raise bad("mask", of, "a bool array (n, L)", mask, "batch.mask")
         x, real_token = check.tokens_array(tokens, of, None, self.dim, mask)
-        posterior = np.empty(x.shape[:2])
-        mean = np.empty(len(x))
-        for rows, scores, values in self.task._score_blocks(x, quadratic=True):
-            posterior[rows] = softmax(np.where(real_token[rows], scores, -np.inf), axis=1)  # type: ignore[index]
-            mean[rows] = np.sum(posterior[rows] * values, axis=1)
-        return posterior, mean
+        known = cast(np.ndarray, real_token)
+        return self.task._posterior_and_mean(
+            x, True, lambda rows, scores: np.where(known[rows], scores, -np.inf)
+        )
 
     # -- exact risks -------------------------------------------------------------------------------
 

@@ -32,7 +32,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import softmax
 
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
@@ -216,12 +215,7 @@ class SingleLocation(Located[Batch]):
         # log 0 = -inf is the right logit of an impossible position
         with np.errstate(divide="ignore"):
             log_prior = 0.0 if self.location_probs is None else np.log(self.location_probs)
-        posterior = np.empty(x.shape[:2])
-        mean = np.empty(len(x))
-        for rows, scores, values in self._score_blocks(x, quadratic=True):
-            posterior[rows] = softmax(log_prior + scores, axis=1)
-            mean[rows] = np.sum(posterior[rows] * values, axis=1)
-        return posterior, mean
+        return self._posterior_and_mean(x, True, lambda _, scores: log_prior + scores)
 
     # -- exact risks -------------------------------------------------------------------------------
 
