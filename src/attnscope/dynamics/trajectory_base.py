@@ -132,7 +132,9 @@ class Runs:
         """One row per run and logged step, with these values (runs, logs) as columns."""
         import pandas as pd
 
-        columns = {"run": np.repeat(np.arange(self.runs), len(self.step))}
+        columns: dict[str, np.ndarray] = {
+            "run": np.repeat(np.arange(self.runs), len(self.step))
+        }
         for name, x in (("step", self.step), ("temperature", self.temperature)):
             columns[name] = np.tile(x, self.runs)
         return pd.DataFrame(columns | {name: x.ravel() for name, x in values.items()})
