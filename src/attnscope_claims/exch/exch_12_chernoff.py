@@ -9,8 +9,8 @@ tilt and variance (theory.exchangeable.chernoff).
 Exponential, not polynomial in L: softmax or CME regression of a continuous latent has errors like
 1/L at best.
 
-Routes: sums over counts (720,000 of them at L = 1200) against a Fourier integral that is exact at
-every L and against sampled posteriors. The rate is the slope of log(sqrt(L) e_L) over doublings of
+Routes: sums over counts (720,000 of them at L = 1200), a Fourier integral that is exact at every L,
+and sampled posteriors. The rate is the slope of log(sqrt(L) e_L) over doublings of
 L from the sums over counts, with one Richardson step: what is left is O(1/L^3), below 1e-5 at L =
 300 for coefficients up to 300, so 0.2 % of rates above 0.02 (4e-5) is allowed. The constant a is
 compared with the integral at L = 10^6, where the 1/L term with a coefficient below 100 is less than
