@@ -36,12 +36,12 @@ from scipy.linalg import solve_discrete_lyapunov
 from scipy.special import erf
 
 from attnscope.predictors.attention import Erf
-from attnscope.tasks.planted.single_location import SingleLocation
+from attnscope.tasks.planted.single_location import Batch, SingleLocation
 from attnscope.theory.optima.sphere_hessian import overlap_derivatives
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk_gradient
 
-__all__ = ["Floor", "gradient_noise", "noise_floor", "plane_hessian"]
+__all__ = ["Floor", "gradient_noise", "noise_floor", "plane_hessian", "squared_gradients"]
 
 # nodes of the quadrature: erf and exp(-u^2) at temperatures below 1 are good to 1e-12 with half
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(120)
@@ -86,6 +86,20 @@ def gradient_noise(task: SingleLocation, lam: float) -> tuple[float, float, np.n
     vv = mean(b, fu, fu) + eps2 * mean(fu, fu)
     kv = mean(b, q, fu) + 2 * mean(b * q, fu) + eps2 * mean(q, fu)
     return 4 * outer_k, 4 * outer_v, 4 * np.array([[kk, kv], [kv, vv]])
+
+
+def squared_gradients(task: SingleLocation, lam: float, batch: Batch) -> np.ndarray:
+    """(n,): squared length of the gradient on the spheres, at the oracle, of each sequence."""
+    u = batch.tokens @ task.key
+    w = batch.tokens @ task.value
+    weights = erf(lam * u)
+    residual = 2 * ((weights * w).sum(axis=1) - batch.target)[:, None]
+    slopes = 2 * lam / math.sqrt(math.pi) * np.exp(-((lam * u) ** 2)) * w
+    squares = np.zeros(len(u))
+    for by, unit in ((slopes, task.key), (weights, task.value)):
+        g = np.matmul((residual * by)[:, None, :], batch.tokens)[:, 0]
+        squares += np.sum(g * g, axis=1) - (g @ unit) ** 2
+    return squares
 
 
 def _mean_of_product(count: np.ndarray, *sums: np.ndarray) -> float:

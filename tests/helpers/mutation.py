@@ -8,8 +8,8 @@ tests/claims/mutations/FILE.py, FILE being the name of the claim's module:
                computed once per process and argument
     MUTATIONS  `moved` for a number that the statement gives (a constant of the module, so that
                the sentence and the comparison read the same one), `replaced` for everything else
-    REBUILT    {`what` of a comparison of 0.2.0: why its numbers are others now}, for claims that
-               are measured better than in 0.2.0
+    REBUILT    {`what` of a comparison of 0.2.0: why its numbers are others now, or why it is gone},
+               for claims that are measured better than in 0.2.0, or without what no sentence needs
 
 Generators among the arguments of a kept function are set to where the first call left them, so that
 what is drawn afterwards is the same.

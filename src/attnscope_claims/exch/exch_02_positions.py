@@ -10,18 +10,10 @@ features of the contents must reach and cannot beat. With positions two heads su
 returns the position of A, the query "B" that of B, and the sign of the difference is y: risk
 noise^2.
 
-Digits (only where scikit-learn is installed): the sixteen 2 x 2 patches of an image, in place or
-with the grid of patches mirrored. Both have the same patches, so without positions each pair of
-images has identical attention features and is distinguished with probability 1/2 exactly. With
-positions one head per place reads the patch there: the heads give back the image, and a linear
-classifier on them does what it does on pixels.
-
-Routes: exact risks against sampled ones; the classifier on pixels against the one on heads.
+Routes: exact risks against sampled ones.
 """
 
 from __future__ import annotations
-
-from importlib.util import find_spec
 
 import numpy as np
 
@@ -29,7 +21,7 @@ from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import Z, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Points
+from attnscope.figures.figure import Figure
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.tasks.exchangeable.positions import OrderTask, attach_positions
 from attnscope_claims.drawing import figure, legend, panel
@@ -74,7 +66,7 @@ def check(context: Context) -> Evidence:
         with_positions[0],
         error=with_positions[1],
     )
-    comparisons: list[Comparison | Series] = [
+    comparisons = (
         worst(
             "attention over pairs, tokens permuted: change",
             0.0,
@@ -90,21 +82,12 @@ def check(context: Context) -> Evidence:
             _as_stated(series, stated)
             for series, stated in ((blind, BLIND_RISK), (seeing, SEEING_RISK))
         ),
-    ]
-    digits = _digits(seeds[30]) if find_spec("sklearn") else None
-    notes = (
-        f"At L = 64 the order is recovered with risk {with_positions[0][-1]:.3f} (noise "
-        f"{NOISE**2:.2f}); without positions {without[0][-1]:.3f}. "
     )
-    if digits is None:
-        notes += "The digits part needs scikit-learn, which is not installed: left out."
-    else:
-        comparisons += digits
-        notes += (
-            f"Digits, patches in place or mirrored: {digits[1].measured:.3f} correct with "
-            f"positions, {digits[0].measured:.3f} without."
-        )
-    return Evidence(tuple(comparisons), _figure(seeing, blind, digits), notes)
+    notes = (
+        f"At L = 64 the order is recovered with risk {seeing.measured[-1]:.3f}; without positions "
+        f"{blind.measured[-1]:.3f}."
+    )
+    return Evidence(comparisons, _figure(seeing, blind), notes)
 
 
 def _as_stated(series: Series, stated: float) -> Comparison:
@@ -172,99 +155,19 @@ def _permutation_change(task: OrderTask, L: int, seed: int) -> float:
     )
 
 
-def _digits(seed: int) -> list[Comparison]:
-    """Accuracy of "in place or mirrored" without and with positions."""
-    from attnscope.corpora.digits import digit_images
-
-    images = digit_images().images[:600]
-    # (n, row, column, 2, 2)
-    patches = images.reshape(-1, 4, 2, 4, 2).transpose(0, 1, 3, 2, 4)
-    both = np.concatenate([patches, patches[:, :, ::-1]]).reshape(-1, 16, 4)
-    label = np.repeat([1.0, -1.0], len(images))
-    # an image and its mirror on the same side
-    test = np.tile(np.random.default_rng(seed).random(len(images)) < 0.4, 2)
-    contents = softmax_attention(
-        np.random.default_rng(seed).standard_normal((20, 1, 4)), both, both, 0.5
-    ).transpose(1, 0, 2)
-    pairs = attach_positions(both)
-    places = np.concatenate([np.zeros((16, 4)), np.eye(16)], axis=1)[
-        :, None
-    ]  # query "position p", whatever the content
-    heads = softmax_attention(places, pairs, both, SHARP_BANDWIDTH).transpose(1, 0, 2)
-    blind, seen, pixels = (
-        _accuracy(x.reshape(len(both), -1), label, test) for x in (contents, heads, both)
-    )
-    half = 0.5 / test.sum()  # of the smallest step of an accuracy: a tie counts one half
-    return [
-        worst(
-            "digits: accuracy without positions",
-            0.5,
-            blind,
-            half,
-            "half the smallest step of an accuracy: counts of images are exact",
-        ),
-        worst(
-            "digits: accuracy with positions, against pixels",
-            pixels,
-            seen,
-            3 * half,
-            "roundoff may tip one undecided image, one smallest step; half a step more",
-        ),
-    ]
-
-
-def _accuracy(x: np.ndarray, label: np.ndarray, test: np.ndarray) -> float:
-    """Of ridge classification; an image and its mirror are compared,
-    so equal scores count one half each.
-    """
-    mean = x[~test].mean(axis=0)
-    X = x - mean
-    w = np.linalg.solve(
-        X[~test].T @ X[~test] + 1e-2 * np.eye(X.shape[1]), X[~test].T @ label[~test]
-    )
-    scores = np.round(X[test] @ w, 9)  # equal up to rounding is equal
-    half = len(scores) // 2
-    return float(np.mean((1 + np.sign(scores[:half] - scores[half:])) / 2))
-
-
-def _figure(seeing: Series, blind: Series, digits: list[Comparison] | None) -> Figure:
-    marks = (
-        *blind.marks("without positions", 1, named=False),
-        *seeing.marks("with positions", 0, named=False),
-        legend("sampled"),
-    )
-    panels = [
+def _figure(seeing: Series, blind: Series) -> Figure:
+    return figure(
+        "Order is lost without positions and recovered with them (lines exact, points sampled)",
         panel(
             "does A come before B?",
             "length L",
             "squared error",
-            *marks,
+            *blind.marks("without positions", 1, named=False),
+            *seeing.marks("with positions", 0, named=False),
+            legend("sampled"),
             log="x",
             y_range=(0.0, 1.3),
-        )
-    ]
-    if digits is not None:
-        blind_error, seeing_error = (c.measured for c in digits)
-        bars = (
-            Points([-0.05, 0.95], [c.predicted for c in digits], "predicted", 6),
-            Points([0.05], [blind_error], "without positions", 1),
-            Points([1.05], [seeing_error], "with positions", 0),
-        )
-        panels.append(
-            panel(
-                "digits: patches in place or mirrored",
-                "what attention sees (predicted: chance, pixels)",
-                "accuracy",
-                *bars,
-                x_range=(-0.5, 1.5),
-                y_range=(0.4, 1.05),
-                x_names=("patches alone", "patches and places"),
-            )
-        )
-    return figure(
-        "Order is lost without positions and recovered with them (lines exact, points sampled)",
-        *panels,
-        columns=2,
+        ),
     )
 
 
@@ -286,14 +189,8 @@ CLAIM = Claim(
         ("B/positions",),
         "task and numbers",
     ),
-    hypotheses=(
-        "order task with L = 2 .. 64, label noise 0.3; digits patches where scikit-learn "
-        "is installed"
-    ),
-    routes=(
-        "exact Bayes risks; classifier on pixels",
-        "attention heads on sampled sequences",
-    ),
+    hypotheses="order task with L = 2 .. 64, label noise 0.3",
+    routes=("exact Bayes risks", "attention heads on sampled sequences"),
     check=check,
     snippet=(
         "import numpy as np\n"

@@ -38,7 +38,6 @@ LOSSY_REGRETS = {
     "rounded": 1e-5,
     "prefix": 1e-3,
 }  # regret that counts as a loss: far above rounding errors
-KEPT_STATISTICS = ("tokens", "counts", "posterior")
 WIDTH = 0.3  # half the length of the lines in the left panel
 NAMES = {
     "map": "likeliest topic",
@@ -59,8 +58,7 @@ def check(context: Context) -> Evidence:
         for _ in range(SETS)
     ]
     sufficient = {
-        (name, kind): max(representation(task, LENGTH, name, labels).regret for task in tasks)
-        for name in KEPT_STATISTICS
+        kind: max(representation(task, LENGTH, "posterior", labels).regret for task in tasks)
         for kind, labels in (("one label", LABELS), ("all labels", None))
     }
     exact = {
@@ -80,15 +78,15 @@ def check(context: Context) -> Evidence:
     comparisons = (
         *(
             worst(
-                f"regret of {name}, {kind}",
+                f"regret of posterior, {kind}",
                 0.0,
                 regret,
                 REGRET_ROUNDING,
                 SQUARES_WHY,
-                key=f"{name}-{kind.split()[0]}",
+                key=f"posterior-{kind.split()[0]}",
                 scale=LOSSY_REGRETS["map"],
             )
-            for (name, kind), regret in sufficient.items()
+            for kind, regret in sufficient.items()
         ),
         *(
             sampled(f"regret of the {NAMES[name]}", exact[name], *measured[name], key=name)
@@ -104,11 +102,7 @@ def check(context: Context) -> Evidence:
             for name, least in LOSSY_REGRETS.items()
         ),
     )
-    notes = (
-        f"Regret of the posterior at most {max(sufficient.values()):.0e}; "
-        f"of the likeliest topic {exact['map'].min():.4f} to {exact['map'].max():.4f}, "
-        f"of the rounded posterior {exact['rounded'].min():.5f} to {exact['rounded'].max():.5f}."
-    )
+    notes = f"Regret of the posterior at most {max(sufficient.values()):.0e}."
     return Evidence(comparisons, _figure(exact, measured), notes)
 
 

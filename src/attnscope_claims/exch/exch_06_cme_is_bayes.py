@@ -20,10 +20,10 @@ from collections.abc import Callable
 import numpy as np
 
 from attnscope.claims.claim import Claim, Context, Evidence
-from attnscope.claims.compare import BAND, Z, mean_and_error, worst
+from attnscope.claims.compare import Z, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Points
+from attnscope.figures.figure import Figure
 from attnscope.predictors.operators.context_attention import cme_attention, cme_variance
 from attnscope.tasks.exchangeable.linear_map import LinearMap
 from attnscope.tasks.exchangeable.sphere_regression import SphereRegression
@@ -95,12 +95,7 @@ def check(context: Context) -> Evidence:
             key="coverage",
         ),
     )
-    largest = max(float(g.max()) for g in gaps.values())
-    notes = (
-        f"Largest difference over lengths 0 to 300 and three feature maps: {largest:.0e}. "
-        f"Coverage of the 90 % predictive intervals from cme_variance: {inside.mean():.3f}. "
-        "The ridge is noise^2/prior variance at every length; rules that grow with L are not Bayes."
-    )
+    notes = "The ridge is noise^2/prior variance at every length; rules that grow with L are not Bayes."
     return Evidence(comparisons, _figure(risk), notes)
 
 
@@ -168,8 +163,7 @@ def _figure(risk: Series) -> Figure:
             "risk, normal keys in three dimensions",
             "length L",
             "squared error",
-            Line(RISK_LENGTHS, risk.predicted, "Bayes, exact", 3),
-            Points(RISK_LENGTHS, risk.measured, "CME attention", 4, BAND * risk.error),
+            *risk.marks("CME attention", 4),
             log="xy",
         ),
     )

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import roots_jacobi
 
-from attnscope.claims.claim import Claim, Comparison, Context, Evidence
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import BAND, Z, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
@@ -31,7 +31,6 @@ from attnscope.predictors.operators.context_attention import cme_attention, soft
 from attnscope.tasks.exchangeable.sphere_regression import zonal
 from attnscope.theory.exchangeable.spectral import (
     cme_filter,
-    kernel_eigenvalues,
     softmax_filter,
 )
 from attnscope_claims.drawing import figure, legend, panel
@@ -60,7 +59,6 @@ CONTEXTS_WHY = "5 standard errors of 24 contexts (Student's law: 5e-5) + 5/L, th
 
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 507])
-    closed = np.array([[kernel_eigenvalues(d, h, DEGREES) for h in BANDWIDTHS] for d in DIMS])
     rho = np.array([[softmax_filter(d, h, DEGREES) for h in BANDWIDTHS] for d in DIMS])
     integral = np.array([[_integrals(d, h) for h in BANDWIDTHS] for d in DIMS])
     soft, cme = np.array([_on_circle(h) for h in BANDWIDTHS]).swapaxes(0, 1)
@@ -73,14 +71,6 @@ def check(context: Context) -> Evidence:
         cme[1] / soft[1] for soft, cme in (_on_circle(h, ridge=1e-12) for h in BY_BANDWIDTH)
     ]
     comparisons = (
-        worst(
-            "eigenvalues: closed form and integral",
-            closed,
-            integral,
-            TOLERANCE,
-            INTEGRAL_WHY,
-            key="eigenvalues",
-        ),
         worst(
             "softmax filter: closed form and integral",
             rho,
@@ -113,7 +103,6 @@ def check(context: Context) -> Evidence:
             "the ridge 1e-12 L moves it by r/mu_m < 1e-10 of itself, roundoff by less: far below",
             key="one-degree",
         ),
-        *(_one_degree(d, *constants[d]) for d in constants),
         Series(
             "by-degree",
             "CME/softmax on the circle by degree, as stated",
@@ -164,17 +153,6 @@ def check(context: Context) -> Evidence:
     notes = "As h -> 0 every rho_m -> 1, and only there C = 1 for all functions."
     figure = _figure(soft, cme, measured, constants)
     return Evidence(comparisons, figure, notes)
-
-
-def _one_degree(d: int, measured: float, error: float) -> Comparison:
-    C = 1 / float(softmax_filter(d, WIDTH, 1))
-    return worst(
-        f"one degree, d = {d}, L = {LENGTH}: CME/softmax is 1/rho_1",
-        C,
-        measured,
-        Z * error + FINITE_LENGTH_BIAS * C,
-        CONTEXTS_WHY,
-    )
 
 
 def _integrals(d: int, h: float) -> np.ndarray:

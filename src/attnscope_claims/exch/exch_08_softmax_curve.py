@@ -6,13 +6,12 @@ theory.exchangeable.learning_curves.softmax_curve, a one-dimensional integral th
 every L. Measured: the operator softmax_attention on sampled contexts.
 
     h = L^(-2/(d+3))   the rate of kernel regression; over these L the exact slope differs from its
-        asymptotic exponent -4/(d+3) by up to
-    0.1 h = 1/2 fixed   plateau (1 - rho_1)^2: softmax keeps rho_1 of a linear function, however
-        long the context h = 1/2, gain
-    1/rho_1   no plateau: slope -1
+        asymptotic exponent -4/(d+3) by up to 0.1
+    h = 1/2 fixed   plateau (1 - rho_1)^2: softmax keeps rho_1 of a linear function, however long
+        the context
 
-False alarm: every comparison allows 5 standard errors over independent contexts (6e-7 for each of
-some 25 numbers).
+False alarm: every comparison allows 5 standard errors over independent contexts (6e-7 for each
+number).
 """
 
 from __future__ import annotations
@@ -20,15 +19,14 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.claims.claim import Claim, Context, Evidence
-from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, sampled, worst
+from attnscope.claims.compare import STANDARD_ERRORS, Z, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Points
+from attnscope.figures.figure import Figure
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.theory.exchangeable.learning_curves import softmax_curve, softmax_expansion
-from attnscope.theory.exchangeable.spectral import softmax_filter
-from attnscope_claims.drawing import figure, legend, panel
-from attnscope_claims.sphere_errors import Curve, compare_slope, sampled_curve, spread_slope
+from attnscope_claims.drawing import figure, legend, level, panel
+from attnscope_claims.sphere_errors import Curve, sampled_curve, spread_slope
 
 NOISE, FIXED_BANDWIDTH = 0.5, 0.5
 DIMS = (2, 3, 5)
@@ -53,35 +51,22 @@ def exponent(d: int) -> float:
 def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 508])
     contexts = context.pick((2000, 1000, 400, 150), (20_000, 10_000, 4000, 1500))
-    gain = 1 / float(softmax_filter(3, FIXED_BANDWIDTH, 1))
-
-    exact = {
-        d: np.array([softmax_curve(d, int(L), shrinking(d, L), NOISE).value for L in LENGTHS])
+    curves = [
+        _over_lengths(
+            f"curve-{d}", f"error, d = {d}, h = L^(-2/{d + 3})", d, None, contexts, rng
+        )
         for d in DIMS
-    }
-    curves = {d: _error_curve(d, None, 1.0, contexts, rng) for d in DIMS}
-    fixed_exact = np.array(
-        [softmax_curve(3, int(L), FIXED_BANDWIDTH, NOISE).value for L in LENGTHS]
-    )
-    gained_exact = np.array(
-        [softmax_curve(3, int(L), FIXED_BANDWIDTH, NOISE, gain=gain).value for L in LENGTHS]
-    )
-    fixed = _error_curve(3, FIXED_BANDWIDTH, 1.0, contexts, rng)
-    gained = _error_curve(3, FIXED_BANDWIDTH, gain, contexts, rng)
+    ]
+    what = "error at fixed h = 1/2, d = 3"
+    fixed = _over_lengths("fixed", what, 3, FIXED_BANDWIDTH, contexts, rng)
     plateau = softmax_expansion(3, np.inf, FIXED_BANDWIDTH, NOISE)
-    closed = [softmax_expansion(d, 1024, shrinking(d, 1024), NOISE) for d in DIMS]
-    slopes = np.array([spread_slope(LENGTHS, *curves[d]) for d in DIMS]).T
+    far = softmax_curve(3, 10**5, FIXED_BANDWIDTH, NOISE).value
+    slopes = np.array([spread_slope(LENGTHS, c.measured, c.error) for c in curves]).T
     late = [
         [softmax_expansion(d, L, shrinking(d, L), NOISE) for L in LATE_LENGTHS] for d in DIMS
     ]
     comparisons = (
-        *(
-            sampled(
-                f"error, d = {d}, h = L^(-2/{d + 3})", exact[d], *curves[d], key=f"curve-{d}"
-            )
-            for d in DIMS
-        ),
-        *(compare_slope(f"slope in L, d = {d}", LENGTHS, exact[d], curves[d]) for d in DIMS),
+        *curves,
         Series(
             "slopes",
             "slope in L by dimension, as stated",
@@ -101,18 +86,11 @@ def check(context: Context) -> Evidence:
             why="remainder of order L^(-2/(d+3)) of the error: 4e-4 in d = 5",
             routes=("exponent of kernel regression", "expansion to 1/L"),
         ),
-        worst(
-            "expansion to 1/L against the integral, L = 1024",
-            closed,
-            [exact[d][-1] for d in DIMS],
-            0.01 * np.array(closed),
-            "remainder (V/L)^2, V the weight variance: V/L is below 1 % at L = 1024",
-        ),
-        sampled("error at fixed h = 1/2, d = 3", fixed_exact, *fixed, key="fixed"),
+        fixed,
         worst(
             "plateau at fixed h, (1 - rho_1)^2",
             plateau,
-            softmax_curve(3, 10**5, FIXED_BANDWIDTH, NOISE).value,
+            far,
             1e-4,
             "at L = 10^5 the integral is V/L = 3e-5 away from the plateau",
             key="law",
@@ -120,74 +98,64 @@ def check(context: Context) -> Evidence:
         worst(
             "error at fixed h, L = 10^5, as stated",
             PLATEAU,
-            softmax_curve(3, 10**5, FIXED_BANDWIDTH, NOISE).value,
+            far,
             8e-5,
             "V/L = 3e-5; half a printed digit",
             key="plateau",
         ),
-        compare_slope("slope at fixed h with gain 1/rho_1", LENGTHS, gained_exact, gained),
     )
     notes = f"At the fixed bandwidth 1/2 the error stops at {plateau:.4f}."
-    figure = _figure(curves, fixed, gained, gain, plateau)
-    return Evidence(comparisons, figure, notes)
+    return Evidence(comparisons, _figure(curves, fixed, plateau), notes)
+
+
+def _width(d: int, bandwidth: float | None, L: int) -> float:
+    """A bandwidth, None for the shrinking one."""
+    return shrinking(d, L) if bandwidth is None else bandwidth
 
 
 def _error_curve(
-    d: int,
-    bandwidth: float | None,
-    gain: float,
-    contexts: tuple[int, ...],
-    rng: np.random.Generator,
+    d: int, bandwidth: float | None, contexts: tuple[int, ...], rng: np.random.Generator
 ) -> Curve:
-    """Error at a bandwidth, None for the shrinking one."""
-    width = lambda L: shrinking(d, L) if bandwidth is None else bandwidth
-    predict = lambda q, k, v, L: gain * softmax_attention(q, k, v, width(L))
+    predict = lambda q, k, v, L: softmax_attention(q, k, v, _width(d, bandwidth, L))
     return sampled_curve(predict, d, LENGTHS, contexts, QUERIES, NOISE, rng)
 
 
-def _figure(
-    curves: dict[int, Curve], fixed: Curve, gained: Curve, gain: float, plateau: float
-) -> Figure:
+def _exact_curve(d: int, bandwidth: float | None, lengths: np.ndarray) -> list[float]:
+    return [softmax_curve(d, int(L), _width(d, bandwidth, L), NOISE).value for L in lengths]
+
+
+def _over_lengths(
+    key: str,
+    what: str,
+    d: int,
+    bandwidth: float | None,
+    contexts: tuple[int, ...],
+    rng: np.random.Generator,
+) -> Series:
+    mean, error = _error_curve(d, bandwidth, contexts, rng)
+    return Series(key, what, LENGTHS, _exact_curve(d, bandwidth, LENGTHS), mean, error=error)
+
+
+def _figure(curves: list[Series], fixed: Series, plateau: float) -> Figure:
     grid = np.unique(np.geomspace(8, 4096, 19).astype(int))
+    labels = ("context length L", "mean squared error")
+    line = lambda d, bandwidth: (grid, _exact_curve(d, bandwidth, grid))
     shrink = panel(
         "bandwidth L^(-2/(d+3))",
-        "context length L",
-        "mean squared error",
+        *labels,
         *(
             mark
-            for i, d in enumerate(DIMS)
-            for mark in (
-                Line(
-                    grid,
-                    [softmax_curve(d, int(L), shrinking(d, L), NOISE).value for L in grid],
-                    f"d = {d}",
-                    i,
-                ),
-                Points(LENGTHS, curves[d][0], "", i, BAND * curves[d][1]),
-            )
+            for i, (d, curve) in enumerate(zip(DIMS, curves))
+            for mark in curve.marks(f"d = {d}", i, line(d, None), named=False)
         ),
         legend("sampled"),
         log="xy",
     )
     stay = panel(
         "fixed bandwidth 1/2, d = 3",
-        "context length L",
-        "mean squared error",
-        Line(
-            grid,
-            [softmax_curve(3, int(L), FIXED_BANDWIDTH, NOISE).value for L in grid],
-            "softmax",
-            3,
-        ),
-        Points(LENGTHS, fixed[0], "", 3, BAND * fixed[1]),
-        Line(grid, [plateau] * len(grid), "(1 - rho_1)^2", 6, dashed=True),
-        Line(
-            grid,
-            [softmax_curve(3, int(L), FIXED_BANDWIDTH, NOISE, gain=gain).value for L in grid],
-            "times 1/rho_1",
-            4,
-        ),
-        Points(LENGTHS, gained[0], "", 4, BAND * gained[1]),
+        *labels,
+        *fixed.marks("softmax", 3, line(3, FIXED_BANDWIDTH), named=False),
+        level(grid, plateau, "(1 - rho_1)^2"),
         legend("sampled"),
         log="xy",
     )

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.claims.claim import Claim, Context, Evidence
-from attnscope.claims.compare import BAND, mean_and_error, sampled, worst
+from attnscope.claims.compare import mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure, Line, Points
@@ -161,10 +161,10 @@ def _figure(distance: np.ndarray, size: float, normal: Series, unit: Series) -> 
         "long keys are over-weighted",
         "bandwidth h",
         "share of W q kept",
-        Line(grid, 1 / grid, "1/h", 1),
-        Points(WIDTHS, normal.measured, "normal keys", 1, BAND * normal.error),
-        Line(grid, [softmax_filter(DIM, h, 1) for h in grid], "rho_1", 2),
-        Points(WIDTHS, unit.measured, "normalised keys", 2, BAND * unit.error),
+        *normal.marks("normal keys: 1/h", 1, (grid, 1 / grid)),
+        *unit.marks(
+            "normalised: rho_1", 2, (grid, [softmax_filter(DIM, h, 1) for h in grid])
+        ),
         level([0.6, 3], 1, "target"),
         log="x",
         y_range=(0.0, 1.8),

@@ -19,7 +19,7 @@ Q, K, V, O.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -32,9 +32,8 @@ from attnscope.predictors.attention import Erf, Predictor, Softmax
 from attnscope.predictors.full_attention import FullAttention
 from attnscope.predictors.predictions import predict
 from attnscope.tasks.planted.single_location import Batch, SingleLocation
-from attnscope.theory.optima.optimum import optimal_temperature
-from attnscope.theory.overlaps import Overlaps, as_arrays
-from attnscope.theory.risk import risk, unchecked_risk
+from attnscope.theory.overlaps import Overlaps
+from attnscope.theory.risk import risk
 from attnscope_claims.drawing import figure, panel
 
 ROUNDOFF = 1e-12
@@ -54,9 +53,8 @@ def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 1])
     rungs = _rungs(rng)
     batch = TASK.sample(context.pick(20_000, 200_000), seed=int(rng.integers(2**31)))
-    exact = lambda predictor: risk(TASK, predictor, Overlaps.oracle()).value
     layer, erf = (
-        Series(key, what, at, [exact(kind(lam)) for lam in at], mean, error=error)
+        Series(key, what, at, _exact_risks(kind, at), mean, error=error)
         for key, what, at, kind, loss in (
             (
                 "softmax",
@@ -90,16 +88,13 @@ def check(context: Context) -> Evidence:
             at_common[1],
         ),
     )
-    best = {
-        kind.__name__: optimal_temperature(TASK, kind)[1].value for kind in (Softmax, Erf)
-    }
-    notes = (
-        f"Replacing softmax by erf is a change of predictor, not a reduction: at d = {TASK.dim}, L "
-        f"= {TASK.length} and the best temperature "
-        f"of each, the exact risks at (k*, v*) are {best['Softmax']:.2g} (softmax) and "
-        f"{best['Erf']:.3f} (erf)."
-    )
+    notes = "Replacing softmax by erf is a change of predictor, not a reduction."
     return Evidence((*rungs, *risks), _figure(layer, erf), notes)
+
+
+def _exact_risks(kind: Callable[[float], Predictor], at: Sequence[float]) -> list[float]:
+    """At (k*, v*) and these inverse temperatures."""
+    return [risk(TASK, kind(lam), Overlaps.oracle()).value for lam in at]
 
 
 def _rungs(rng: np.random.Generator) -> tuple[Comparison, ...]:
@@ -141,29 +136,27 @@ def _rungs(rng: np.random.Generator) -> tuple[Comparison, ...]:
     )
 
 
+def _dot(x: Iterable[float], y: Iterable[float]) -> float:
+    return sum(a * b for a, b in zip(x, y))
+
+
 def _layer_by_loops(
     X: np.ndarray, Q: np.ndarray, K: np.ndarray, V: np.ndarray, O: np.ndarray, lam: float
 ) -> np.ndarray:
     """The definition, entry by entry, in Python floats."""
-    queries, keys, values = ([_vector_times_matrix(x, W) for x in X] for W in (Q, K, V))
+    queries, keys, values = (
+        [[_dot(x, column) for column in W.T.tolist()] for x in X.tolist()] for W in (Q, K, V)
+    )
     out = []
     for query in queries:
-        scores = [math.exp(lam * sum(a * b for a, b in zip(query, key))) for key in keys]
-        mixed = [
-            sum(w * value[j] for w, value in zip(scores, values)) / sum(scores)
-            for j in range(V.shape[1])
-        ]
-        out.append([sum(a * b for a, b in zip(mixed, row)) for row in O.tolist()])
+        scores = [math.exp(lam * _dot(query, key)) for key in keys]
+        mixed = [_dot(scores, value) / sum(scores) for value in zip(*values)]
+        out.append([_dot(mixed, row) for row in O.tolist()])
     return np.array(out)
 
 
-def _vector_times_matrix(x: np.ndarray, W: np.ndarray) -> list[float]:
-    return [sum(a * b for a, b in zip(x.tolist(), column)) for column in W.T.tolist()]
-
-
 def _componentwise_by_loops(X: np.ndarray, k: np.ndarray, v: np.ndarray, lam: float) -> float:
-    dot = lambda x, y: sum(a * b for a, b in zip(x.tolist(), y.tolist()))
-    return sum(math.erf(lam * dot(x, k)) * dot(x, v) for x in X)
+    return sum(math.erf(lam * _dot(x, k)) * _dot(x, v) for x in X.tolist())
 
 
 def _loss_of_erf(lam: float, batch: Batch) -> np.ndarray:
@@ -186,19 +179,12 @@ def _loss_of_layer(lam: float, batch: Batch) -> np.ndarray:
 
 def _figure(layer: Series, erf: Series) -> Figure:
     grid = np.geomspace(0.01, 3, 60)
-    oracle = as_arrays(Overlaps.oracle())
-
-    def curve(kind: Callable[[float], Predictor]) -> list[float]:
-        return [
-            float(unchecked_risk(TASK, kind(lam), oracle, lam).value) for lam in grid.tolist()
-        ]
-
     risks = panel(
         f"risk at (k*, v*), d = {TASK.dim}, L = {TASK.length} (points: sampled)",
         "temperature",
         "risk",
-        *layer.marks("softmax", 0, (grid, curve(Softmax))),
-        *erf.marks("erf", 1, (grid, curve(Erf))),
+        *layer.marks("softmax", 0, (grid, _exact_risks(Softmax, grid.tolist()))),
+        *erf.marks("erf", 1, (grid, _exact_risks(Erf, grid.tolist()))),
         log="xy",
     )
     return figure("From a full attention layer to the predictor", risks)
@@ -244,8 +230,5 @@ CLAIM = Claim(
         "softmax, k, v = layer.reduced(X[0, 0])\n"
         "print(layer.rows(X)[0, 0, 0], at.predict(softmax, k, v, X)[0])\n"
     ),
-    rests_on=(
-        "slr-02-closed-form-risk",
-        "slr-14-temperature",
-    ),
+    rests_on=("slr-02-closed-form-risk",),
 )

@@ -21,7 +21,7 @@ from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import worst
 from attnscope.claims.provenance import Provenance
 from attnscope.dynamics.experiments import EXPERIMENTS, run_experiment
-from attnscope.dynamics.train import train
+from attnscope.dynamics.train import EngineName, train
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.figures.figure import Figure, Line
 from attnscope.predictors.attention import Erf
@@ -29,7 +29,7 @@ from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import local_geometry
 from attnscope.theory.optima.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
-from attnscope_claims.drawing import figure, panel
+from attnscope_claims.drawing import figure, level, panel
 from attnscope_claims.panels import EPS
 
 NAME = "init_manifold"
@@ -48,8 +48,8 @@ def check(context: Context) -> Evidence:
     steps = context.pick(3000, 20_000)
     reduced = run_experiment(NAME, seed=context.seed, progress=False)
     vectors = _vectors(steps, context.seed)
-    hot = _hot_vectors(context.seed)
-    predicted, measured = _growth(hot, context.seed)
+    hot = _hot_runs("full", context.seed)
+    predicted, measured = _growth(hot, _hot_runs("reduced", context.seed))
     comparisons = (
         worst(
             "distance from M, five overlaps, 30 runs",
@@ -104,8 +104,8 @@ def _vectors(steps: int, seed: int) -> Trajectory:
     )
 
 
-def _hot_vectors(seed: int) -> Trajectory:
-    """Vectors of R^60 above the critical inverse temperature."""
+def _hot_runs(engine: EngineName, seed: int) -> Trajectory:
+    """Runs of d = 60 above the critical inverse temperature."""
     return train(
         SMALL_TASK,
         Erf(HOT_TEMPERATURE),
@@ -115,26 +115,15 @@ def _hot_vectors(seed: int) -> Trajectory:
         HOT_STEP,
         200,
         seed,
-        engine="full",
+        engine=engine,
         progress=False,
     )
 
 
-def _growth(hot: Trajectory, seed: int) -> tuple[float, float]:
-    """Growth per step of the distance from M: from the Hessian at the points the reduced engine
-    visits, and from the vectors' rounding.
+def _growth(hot: Trajectory, run: Trajectory) -> tuple[float, float]:
+    """Growth per step of the distance from M: from the Hessian at the points that `run`, of the
+    reduced engine, visits, and from the vectors' rounding in `hot`.
     """
-    run = train(
-        SMALL_TASK,
-        Erf(HOT_TEMPERATURE),
-        "manifold",
-        8,
-        int(hot.step[-1]),
-        HOT_STEP,
-        200,
-        seed,
-        progress=False,
-    )
     inside = (hot.distance > FITTED_DISTANCES[0]) & (hot.distance < FITTED_DISTANCES[1])
     slopes = [
         np.polyfit(hot.step[use], np.log(d[use]), 1)[0]
@@ -151,20 +140,12 @@ def _growth(hot: Trajectory, seed: int) -> tuple[float, float]:
 
 
 def _figure(vectors: Trajectory, hot: Trajectory, growth: float) -> Figure:
-    median, high = (
-        np.maximum(q, 1e-17) for q in np.quantile(vectors.distance, (0.5, 1), axis=0)
-    )
-    steps = np.maximum(vectors.step, 1)
     cold = panel(
         f"temperature 0.1, d = {vectors.setup.task.dim}",
         "step",
         "distance to the manifold",
-        Line(steps, high, "vectors, largest of 16", 0),
-        Line(steps, median, "vectors, median", 4),
-        Line(steps, EPS * steps, "bound: one rounding per step", 6, dashed=True),
-        Line(steps, np.full(len(steps), 1e-17), "five overlaps: exactly 0", 2),
-        log="xy",
-        x_range=(100, float(steps[-1])),
+        Line(vectors.step, vectors.distance.max(axis=0), "vectors, largest of 16", 0),
+        level(vectors.step, EPS * vectors.step[-1], "bound: one rounding per step"),
     )
     runs = tuple(
         Line(

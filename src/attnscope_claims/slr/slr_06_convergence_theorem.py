@@ -16,9 +16,7 @@ at growth b (rates.escape_time) and then at least the rate of the flattest point
 lam s > 3, although the theorem holds there. Steps beyond 2/max(f(1, 1), g(1)) break it: the oracle
 then repels.
 
-Routes: closed form and quadrature (stability limit of the step; time along nu = 1, an integral over
-kappa, plus the half-step correction (1/2) log h_end/h_start of a discrete step, h = sqrt(1 -
-kappa^2) f) against the engine.
+Routes: closed form (stability limit of the step) against the engine.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.integrate import quad, solve_ivp
 
 from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import Z, exact_count, worst
@@ -36,7 +33,7 @@ from attnscope.claims.series import Series
 from attnscope.dynamics.rates import escape_time
 from attnscope.dynamics.starts import starting_overlaps
 from attnscope.dynamics.train import train
-from attnscope.figures.figure import Figure, Heat, Line, Points
+from attnscope.figures.figure import Figure
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
@@ -49,12 +46,7 @@ SETTINGS = 240
 END_DISTANCE = 1e-6
 PATIENCE = 2
 STEP_SHARE = (0.1, 0.9)  # of the step that is small enough, between these
-BUDGET = 3000  # steps behind the map
 STABLE_AT = (0.02, 0.05, 0.1, 0.2, 0.4)
-TIMED_AT = (0.02, 0.04, 0.07, 0.1, 0.13, 0.15)
-# kappa, for the times
-START_OVERLAP = 0.1
-REACHED_OVERLAP = 0.9
 
 
 class Pull(NamedTuple):
@@ -105,16 +97,6 @@ def check(context: Context) -> Evidence:
         2e-3 * limit,
         why="2e-3 of the step: the bisection ends within a factor of 1.0004",
     )
-    predicted, measured = np.array([_time(lam) for lam in TIMED_AT]).T
-    times = Series(
-        "time",
-        f"steps from kappa = {START_OVERLAP} to {REACHED_OVERLAP}",
-        TIMED_AT,
-        predicted,
-        measured,
-        1 + 1e-3 * predicted,
-        why="a step, and 1e-3 of the time: logs are 1/2000 of the run apart",
-    )
     comparisons = (
         exact_count(
             f"runs that arrive at +-(k*, v*), of {len(ends)} in {settings} settings",
@@ -131,12 +113,11 @@ def check(context: Context) -> Evidence:
             key="share",
         ),
         limits,
-        times,
     )
     notes = (
         f"{int((ends > 0).sum())} runs at (k*, v*), {int((ends < 0).sum())} at (-k*, -v*)."
     )
-    return Evidence(comparisons, _figure(context, limits, times), notes)
+    return Evidence(comparisons, _figure(limits), notes)
 
 
 def _one_setting(
@@ -189,95 +170,16 @@ def _largest_step(lam: float) -> float:
     return math.sqrt(low * high)
 
 
-def _flow_time(lam: float) -> float:
-    """Time of the gradient flow from START_OVERLAP to REACHED_OVERLAP along nu = 1."""
-    pull = Pull.of(TASK, lam)
-    return float(
-        quad(
-            lambda kappa: 1 / ((1 - kappa**2) * pull.on_key(kappa)),
-            START_OVERLAP,
-            REACHED_OVERLAP,
-        )[0]
-    )
-
-
-def _time(lam: float, alpha: float = 0.1) -> tuple[float, float]:
-    """Steps from START_OVERLAP to REACHED_OVERLAP along nu = 1: (predicted, measured)."""
-    pull = Pull.of(TASK, lam)
-    h = lambda kappa: math.sqrt(1 - kappa**2) * pull.on_key(kappa)
-    predicted = _flow_time(lam) / alpha + math.log(h(REACHED_OVERLAP) / h(START_OVERLAP)) / 2
-    steps = math.ceil(1.2 * predicted) + 10
-    run = train(
-        TASK,
-        Erf(lam),
-        Overlaps(START_OVERLAP, 0.0, 0.0, 1.0, 0.0),
-        1,
-        steps,
-        alpha,
-        max(1, steps // 2000),
-        progress=False,
-    )
-    return predicted, float(np.interp(REACHED_OVERLAP, run.overlaps.kappa[0], run.step))
-
-
-def _figure(context: Context, limits: Series, times: Series) -> Figure:
-    lam = np.geomspace(0.003, 1, context.pick(19, 37))
-    alpha = np.geomspace(0.01, 100, context.pick(19, 37))
-    share = np.array([[_share(x, y, context.seed) for x in lam] for y in alpha])
-    fine = np.geomspace(0.003, 1, 60)
-    limit = [_step_limit(x) for x in fine]
-    needed = np.array([_time_from_saddle(x) for x in fine])
-    map_ = panel(
-        f"runs not at the oracle after {BUDGET} steps",
+def _figure(limits: Series) -> Figure:
+    fine = np.geomspace(STABLE_AT[0], STABLE_AT[-1], 60)
+    stable = panel(
+        "largest stable step",
         "temperature",
         "step size",
-        Heat(lam, alpha, 1 - share, "share of 8 runs not at the oracle"),
-        Line(fine, limit, "stability limit 2/max(f, g)", 1),
-        Points(STABLE_AT, limits.measured, "limit, bisected", 1),
-        Line(
-            fine,
-            np.where(needed / BUDGET < 100, needed / BUDGET, np.nan),
-            "too slow below",
-            3,
-            dashed=True,
-        ),
-        log="xy",
-        x_range=(0.003, 1),
-        y_range=(0.01, 100),
-    )
-    grid = np.geomspace(0.01, 0.35, 50)
-    slow = panel(
-        f"time from kappa = {START_OVERLAP} to {REACHED_OVERLAP}",
-        "temperature",
-        "steps of size 0.1",
-        Line(grid, [_flow_time(x) / 0.1 for x in grid], "gradient flow, an integral", 0),
-        Points(TIMED_AT, times.measured, "measured", 2),
+        *limits.marks("2/max(f, g)", 1, (fine, [_step_limit(x) for x in fine])),
         log="xy",
     )
-    return figure(
-        "Convergence from the manifold, and what breaks it (d = 400, L = 10)", map_, slow
-    )
-
-
-def _share(lam: float, alpha: float, seed: int) -> float:
-    run = train(TASK, Erf(lam), "manifold", 8, BUDGET, alpha, BUDGET, seed, progress=False)
-    return float(np.mean(run.outcome == "oracle"))
-
-
-def _time_from_saddle(lam: float) -> float:
-    """Gradient-flow time from kappa = nu = 1/sqrt(d) to 0.9 on the manifold; inf beyond 1e5."""
-    pull = Pull.of(TASK, lam)
-
-    def flow(t: float, x: np.ndarray) -> list[float]:
-        kappa, nu = x
-        return [(1 - kappa**2) * pull.on_key(kappa, nu), (1 - nu**2) * pull.on_value(kappa)]
-
-    arrived = lambda t, x: min(x) - 0.9
-    arrived.terminal = True  # type: ignore[attr-defined]
-    found = solve_ivp(
-        flow, (0, 1e5), [TASK.dim**-0.5] * 2, method="LSODA", events=arrived, rtol=1e-6
-    )
-    return float(found.t_events[0][0]) if len(found.t_events[0]) else math.inf
+    return figure("Convergence from the manifold: how large a step (d = 400, L = 10)", stable)
 
 
 CLAIM = Claim(
@@ -297,7 +199,7 @@ CLAIM = Claim(
     provenance=Provenance(
         "sharpened",
         ("A/theorem-5",),
-        "an explicit step size, the times, the map",
+        "an explicit step size",
     ),
     hypotheses=(
         "erf predictor, population gradient; d 4 to 2000, L 1 to 50, gamma .3 to 1.5, lam "
@@ -308,7 +210,7 @@ CLAIM = Claim(
         "about 3: the time grows like exp(2 (lam s)^2)"
     ),
     routes=(
-        "closed-form rates and stability limit, an integral for the time",
+        "closed-form rates and stability limit",
         "five-overlap engine over random settings",
     ),
     check=check,

@@ -45,7 +45,6 @@ ROUNDING = (
     1e-11
 )
 WHY = "roundoff: 20,000 steps of 1e-16, magnified below 100 times by leaving the saddle"
-IN_THE_LIMIT = "roundoff: e^-51 of the gap is left, and a step's rounding of 1e-16 fades"
 FURTHER_STEPS = 600_000  # further steps: e^(-2 * 600,000/23,379) leaves nothing of the gap
 
 
@@ -54,7 +53,7 @@ def check(context: Context) -> Evidence:
     run = run_experiment(
         NAME, runs=context.pick(RUNS, 10 * RUNS), seed=context.seed, progress=False
     )
-    kappa, nu = two_number_map(
+    kappa, _ = two_number_map(
         float(e.temperature),  # type: ignore[arg-type]
         e.step_size,
         e.steps,
@@ -79,14 +78,6 @@ def check(context: Context) -> Evidence:
             WHY,
             key="kappa-path",
         ),
-        worst("nu after 20,000 steps", nu, run.overlaps.nu[:, -1], ROUNDING, WHY),
-        worst(
-            "excess risk in the limit (620,000 steps)",
-            limit,
-            end.excess[:, -1],
-            ROUNDING,
-            IN_THE_LIMIT,
-        ),
         paths,
         _median(
             "kappa", "|kappa| after 20,000 steps, as stated", KAPPA, run.overlaps.kappa, 1e-3
@@ -97,12 +88,8 @@ def check(context: Context) -> Evidence:
         ),
         _median("limit", "excess risk in the limit, as stated", LIMIT, end.excess, 1e-4),
     )
-    first = run.step[(np.abs(run.log[[0, 3]]).min(axis=0) > 0.9).argmax(axis=1)]
     notes = (
-        f"At the end |kappa| {np.median(np.abs(kappa)):.3f}, |nu| "
-        f"{np.median(np.abs(nu)):.3f}, excess {np.median(run.excess[:, -1]):.4f} "
-        f"(limit {limit:.4f}); both overlaps are above .9 after {np.median(first):.0f} steps in "
-        "the median."
+        "Distance to the manifold: vectors in R^400; it is exactly 0 in the five overlaps."
     )
     figure = run_panels(
         run,
@@ -110,12 +97,7 @@ def check(context: Context) -> Evidence:
         {"oracle": ("oracle, exact limit", limit)},
         off=vectors,
     )
-    return Evidence(
-        comparisons,
-        figure,
-        notes
-        + " Distance to the manifold: vectors in R^400; it is exactly 0 in the five overlaps.",
-    )
+    return Evidence(comparisons, figure, notes)
 
 
 def _extend_run(run: Trajectory) -> Trajectory:

@@ -25,22 +25,22 @@ exact Hessian, and differences of the exact gradient that quadrature gives for e
 costs some digits: 1e-8 is left).
 
 Weights. At its best inverse temperature erf is polynomially close to Bayes, softmax and the best
-componentwise sigma exponentially: exact risks against Monte Carlo, and against each other where they
-must coincide: at gam = 1 softmax with lam = s is the Bayes predictor.
+componentwise sigma exponentially: exact risks.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import exact_count, mean_and_error, stated, worst
+from attnscope.claims.compare import exact_count, stated, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure
-from attnscope.predictors.attention import Erf, Predictor, Softmax
+from attnscope.figures.figure import Line, Mark, Panel, Points
+from attnscope.numerics.border.estimate import Estimate
+from attnscope.predictors.attention import Erf, Softmax
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import local_geometry
 from attnscope.theory.optima.optimal_sigma import optimal_sigma
@@ -48,13 +48,7 @@ from attnscope.theory.optima.optimum import optimal_temperature
 from attnscope.theory.optima.oracle_saddle import critical_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
-from attnscope_claims.drawing import figure
-from attnscope_claims.slr.temperature_panels import (
-    by_dimension,
-    by_temperature,
-    critical_panel,
-    excess,
-)
+from attnscope_claims.drawing import figure, level, panel
 from attnscope_claims.slr.temperature_routes import (
     best_by_values,
     critical_by_gradient,
@@ -83,12 +77,6 @@ CRITICAL_SIZES = (
     (10**8, 10),
     (10**8, 100),
 )
-SHOWN_TASK = SingleLocation(dim=50, length=10)
-# softmax beyond 1 errs too rarely to be sampled
-TRIED_TEMPERATURES = {Erf: (0.03, 0.1, 0.3), Softmax: (0.2, 0.5, 1.0)}
-# beyond these, errors too are rare and sampled means skewed
-SIGMA_DIMS = (10, 20, 30)
-BAYES_DIMS = (5, 10)
 # Stated: the limit of the critical inverse temperature; the exponents of d of the best one between
 # the pairs of NEAR_DIMS and FAR_DIMS; the exponent of d of erf's best risk between those of NEAR_DIMS; and the rates
 # per dimension at which the regrets of softmax and of the optimal sigma fall, between the last two
@@ -105,87 +93,39 @@ RELATIVE_DISTANCE = 0.05  # relative distance from the critical inverse temperat
 
 
 def check(context: Context) -> Evidence:
-    seeds = np.random.default_rng([context.seed, 14]).integers(2**31, size=10).tolist()
-    samples = context.pick(200_000, 2_000_000)
-    best = np.array([(*_best_erf(d, L), *best_by_values(d, L)) for d, L in SIZES]).T
-    law = np.array([critical_law(SingleLocation(d, L)) for d, L in CRITICAL_SIZES])
-    hessian = np.array(
-        [critical_temperature(SingleLocation(d, L)) for d, L in CRITICAL_SIZES]
-    )
-    gradient = np.array(
-        [critical_by_gradient(SingleLocation(d, L)) for d, L in CRITICAL_SIZES]
-    )
-    drawn = {
-        kind: _series(
-            kind.__name__.lower(),
-            f"{kind.__name__.lower()} by temperature, d = 50",
-            TRIED_TEMPERATURES[kind],
-            [excess(SHOWN_TASK, kind(lam)) for lam in TRIED_TEMPERATURES[kind]],
-            [
-                _sampled_excess(SHOWN_TASK, kind(lam), samples, seed)
-                for lam, seed in zip(TRIED_TEMPERATURES[kind], seeds)
-            ],
-        )
-        for kind in TRIED_TEMPERATURES
-    }
-    tasks = [SingleLocation(d, 10) for d in SIGMA_DIMS]
-    sigma = _series(
-        "sigma",
-        "optimal sigma, d = 10, 20, 30",
-        SIGMA_DIMS,
-        [excess(task, optimal_sigma(task)) for task in tasks],
-        [
-            _sampled_excess(task, optimal_sigma(task), samples, seed)
-            for task, seed in zip(tasks, seeds[3:])
-        ],
-    )
-    tasks = [SingleLocation(d, 10) for d in BAYES_DIMS]
-    bayes = _series(
-        "bayes",
-        "Bayes, d = 5, 10",
-        BAYES_DIMS,
-        [float(task.bayes_risk().excess) for task in tasks],
-        [
-            _bayes_on_vectors(task, context.pick(40_000, 400_000), seed)
-            for task, seed in zip(tasks, seeds[6:])
-        ],
-    )
-    comparisons = (
-        *_compare_routes(best, law, hessian, gradient),
-        *(*drawn.values(), sigma, bayes),
-        *_compare_stated(best, hessian),
+    best = np.array([best_by_values(d, L) for d, L in SIZES]).T
+    tasks = [SingleLocation(d, L) for d, L in CRITICAL_SIZES]
+    law, hessian, gradient = (
+        np.array([critical(task) for task in tasks])
+        for critical in (critical_law, critical_temperature, critical_by_gradient)
     )
     notes = (
         "The law sqrt(4/(1-del)^2 - 1)/2 of the critical temperature, with del = gamma^2 "
         "(L-1)/(s^2 + gamma^2), is new here. Where del >= 1, as with many tokens in few dimensions, "
         "(k*, v*) is a minimum at every temperature."
     )
-    figure = _figure(gradient, drawn, sigma, bayes)
-    return Evidence(comparisons, figure, notes)
+    return Evidence(
+        (
+            *_compare_routes(best[0], law, hessian, gradient),
+            *_compare_stated(best, hessian),
+        ),
+        figure("Inverse temperature", _by_dimension(), _critical_panel(gradient)),
+        notes,
+    )
 
 
 def _compare_routes(
-    best: np.ndarray,
-    law: np.ndarray,
-    hessian: np.ndarray,
-    gradient: np.ndarray,
+    best: np.ndarray, law: np.ndarray, hessian: np.ndarray, gradient: np.ndarray
 ) -> tuple[Comparison, ...]:
-    ones = [SingleLocation(d, 10, gamma=1.0) for d in (10, 50, 400)]
+    root = np.array([_best_erf(d, L) for d, L in SIZES])
     return (
         worst(
             "best temperature of erf",
-            best[0],
-            best[2],
-            1e-6 * best[0],
+            root,
+            best,
+            1e-6 * root,
             "a minimum found from values is known to sqrt(roundoff), about 1e-6",
             key="best",
-        ),
-        worst(
-            "risk at the best temperature of erf",
-            best[1],
-            best[3],
-            1e-9 * best[1],
-            "roundoff: at a minimum 1e-6 in temperature is 1e-12 in risk, the integrals 1e-13",
         ),
         worst(
             "critical temperature: law and Hessian",
@@ -218,13 +158,6 @@ def _compare_routes(
             1e-5,
             "del = 1e-6 at this d moves the law by 2 del/sqrt(3) = 1e-6",
             key="limit-long",
-        ),
-        worst(
-            "gamma = 1: log risk of Bayes and of softmax at lam = s",
-            [t.bayes_risk().log_excess for t in ones],
-            [risk(t, Softmax(t.signal), ORACLE).log_excess for t in ones],
-            1e-9,
-            "two quadratures, each good to 1e-11 of the risk",
         ),
     )
 
@@ -262,14 +195,14 @@ def _compare_stated(best: np.ndarray, hessian: np.ndarray) -> tuple[Comparison, 
             "best-exponent",
             "exponents of d of the best inverse temperature, as stated",
             BEST_EXPONENTS,
-            [slope(best[2, near], NEAR_DIMS), slope(far, FAR_DIMS)],
+            [slope(best[0, near], NEAR_DIMS), slope(far, FAR_DIMS)],
             1e-2,
         ),
         stated(
             "polynomial",
             "exponent of d of the best risk of erf, as stated",
             RISK_EXPONENT,
-            slope(best[3, near], NEAR_DIMS),
+            slope(best[1, near], NEAR_DIMS),
             1e-2,
         ),
         stated(
@@ -302,48 +235,53 @@ def _log_regret(kind: str, dim: int) -> float:
     return float(at_best.log_excess) + math.log1p(-math.exp(gap))
 
 
-def _series(key: str, what: str, x: tuple, exact: list, drawn: list) -> Series:
-    """Exact values and (mean, standard error) of the sampled ones."""
-    mean, error = np.array(drawn).T
-    return Series(key, what, x, exact, mean, error=error)
+def _best_erf(dim: int, length: int) -> float:
+    return optimal_temperature(SingleLocation(dim, length), Erf)[0]
 
 
-def _best_erf(dim: int, length: int) -> tuple[float, float]:
-    lam, at_best = optimal_temperature(SingleLocation(dim, length), Erf)
-    return lam, float(at_best.excess)
+def _by_dimension() -> Panel:
+    """Risks by dimension at the best inverse temperature, L = 10."""
+    excesses: dict[str, Callable[[SingleLocation], Estimate]] = {
+        "erf": lambda task: optimal_temperature(task, Erf)[1],
+        "optimal sigma": lambda task: risk(task, optimal_sigma(task), ORACLE),
+        "softmax": lambda task: optimal_temperature(task, Softmax)[1],
+        "Bayes": lambda task: task.bayes_risk(),
+    }
+    dims = np.array([4, 7, 10, 20, 30, 50, 70, 100, 150, 200])
+    tasks = [SingleLocation(int(d), 10) for d in dims]
+    return panel(
+        "best temperature of each, L = 10",
+        "dimension d",
+        "excess risk",
+        *(
+            Line(dims, [float(of(task).excess) for task in tasks], name, i)
+            for i, (name, of) in enumerate(excesses.items())
+        ),
+        log="y",
+        y_range=(1e-21, 10),
+    )
 
 
-def _sampled_excess(
-    task: SingleLocation, predictor: Predictor, samples: int, seed: int
-) -> tuple[float, float]:
-    out = risk(task, predictor, ORACLE, "monte-carlo", samples, seed)
-    return float(out.excess), float(out.error)
-
-
-def _bayes_on_vectors(task: SingleLocation, n: int, seed: int) -> tuple[float, float]:
-    """Mean and standard error of Var(Y | X) on sampled sequences:
-    its expectation is the Bayes risk.
-    """
-    variances = []
-    for batch in task.batches(n, 2000, seed):
-        p = task.location_posterior(batch.tokens)
-        w = batch.tokens @ task.value
-        variances.append(np.sum(p * w**2, axis=1) - np.sum(p * w, axis=1) ** 2)
-    return mean_and_error(np.concatenate(variances))
-
-
-def _figure(
-    gradient: np.ndarray,
-    drawn: dict[type[Predictor], Series],
-    sigma: Series,
-    bayes: Series,
-) -> Figure:
-
-    return figure(
-        "Inverse temperature",
-        by_temperature(SHOWN_TASK, drawn),
-        by_dimension(sigma, bayes),
-        critical_panel(CRITICAL_SIZES, gradient),
+def _critical_panel(found: np.ndarray) -> Panel:
+    """Critical inverse temperatures of erf; `found` at CRITICAL_SIZES, by gradients."""
+    sizes = np.array(CRITICAL_SIZES)
+    marks: list[Mark] = []
+    for length, color, least in ((3, 6, 50), (10, 4, 50), (100, 5, 250)):
+        grid = np.geomspace(least, 1e8, 80)
+        at = sizes[:, 1] == length
+        law = [critical_law(SingleLocation(int(d), length)) for d in grid]
+        marks += [
+            Line(grid, law, f"L = {length}", color),
+            Points(sizes[at, 0], found[at], f"L = {length}", color),
+        ]
+    return panel(
+        "critical temperature of erf (points: gradients)",
+        "dimension d",
+        "temperature",
+        *marks,
+        level([50, 1e8], math.sqrt(3) / 2, "sqrt(3)/2"),
+        log="x",
+        y_range=(0.8, 1.6),
     )
 
 
@@ -371,12 +309,12 @@ CLAIM = Claim(
         "best and critical temperatures",
     ),
     hypotheses=(
-        "k* perp v*, gamma^2 = 1/2 (gamma = 1 where said), signal sqrt(d/2); the critical "
+        "k* perp v*, gamma^2 = 1/2, signal sqrt(d/2); the critical "
         "law with erf saturated, from d = 100 on"
     ),
     routes=(
         "closed forms, quadrature, the law above",
-        "search over integrated values, differences of gradients, Monte Carlo",
+        "search over integrated values, differences of gradients",
     ),
     check=check,
     snippet=(

@@ -28,7 +28,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import erf
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, mean_and_error, sampled, worst
@@ -42,7 +41,13 @@ from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk, risk_gradient
 from attnscope_claims.drawing import figure, panel
-from attnscope_claims.noise_floor import Floor, gradient_noise, noise_floor, plane_hessian
+from attnscope_claims.noise_floor import (
+    Floor,
+    gradient_noise,
+    noise_floor,
+    plane_hessian,
+    squared_gradients,
+)
 from attnscope_claims.sphere_errors import spread_slope
 
 DIM = 20
@@ -320,16 +325,7 @@ def _gradient_noise(context: Context) -> Comparison:
     n = context.pick(40_000, 400_000)
     seed = np.random.SeedSequence([context.seed, 21]).generate_state(1)[0]
     batch = task.sample(n, seed=seed)
-    u = batch.tokens @ task.key
-    w = batch.tokens @ task.value
-    weights = erf(LAM * u)
-    residual = 2 * ((weights * w).sum(axis=1) - batch.target)[:, None]
-    slopes = 2 * LAM / math.sqrt(math.pi) * np.exp(-((LAM * u) ** 2)) * w
-    squares = np.zeros(n)
-    for by, unit in ((slopes, task.key), (weights, task.value)):
-        g = np.matmul((residual * by)[:, None, :], batch.tokens)[:, 0]
-        squares += np.sum(g * g, axis=1) - (g @ unit) ** 2
-    mean, error = mean_and_error(squares)
+    mean, error = mean_and_error(squared_gradients(task, LAM, batch))
     what = f"mean squared gradient at the oracle, {n} sequences"
     return sampled(what, exact, mean, error, key="gradient")
 
@@ -347,6 +343,7 @@ def _figure(
         Line(lengths, steps, "predicted", 0),
         Points(LENGTHS, [2 / y for _, y in fast.values()], "trained", 1),
     )
+    mean, error = np.array([(m.mean, m.error) for m in by_noise.values()]).T
     noises = np.linspace(NOISES[0], NOISES[-1], 30)
     floors = [noise_floor(_task(x), LAM, BATCH, ALPHA).excess for x in noises]
 
@@ -358,14 +355,9 @@ def _figure(
             "variance of the label noise",
             "excess risk over the oracle's",
             Line(noises**2, floors, "predicted", 0),
-            _points(np.array(NOISES) ** 2, by_noise),
+            Points(np.square(NOISES), mean, "trained", 1, BAND * error),
         ),
     )
-
-
-def _points(x: np.ndarray, found: dict[float, Measured] | dict[int, Measured]) -> Points:
-    mean = [m.mean for m in found.values()]
-    return Points(x, mean, "trained", 1, [BAND * m.error for m in found.values()])
 
 
 CLAIM = Claim(

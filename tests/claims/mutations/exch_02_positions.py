@@ -3,6 +3,8 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
+DROPPED = "dropped: no sentence speaks of it, and another comparison or test covers it"
+
 
 def _causal(attention):
     """Attention that weighs later tokens more."""
@@ -52,3 +54,8 @@ MUTATIONS = (
         "seeing-mean", "all tokens have the same position", "attach_positions", _no_positions
     ),
 )
+
+REBUILT = {
+    "digits: accuracy without positions": DROPPED,
+    "digits: accuracy with positions, against pixels": DROPPED,
+}

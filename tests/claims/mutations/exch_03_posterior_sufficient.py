@@ -2,8 +2,13 @@
 
 from helpers.mutation import replaced
 
+DROPPED = "dropped: no sentence speaks of it, and another comparison or test covers it"
 KEEP = ("_losses", "representation")
 REBUILT = {
+    "regret of tokens, one label": DROPPED,
+    "regret of tokens, all labels": DROPPED,
+    "regret of counts, one label": DROPPED,
+    "regret of counts, all labels": DROPPED,
     "regret of the posterior rounded to 0.1": (
         "the label is integrated out: with sampled labels a regret of 0 would have passed"
     ),

@@ -3,6 +3,7 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
+DROPPED = "dropped: no sentence speaks of it, and another comparison or test covers it"
 KEEP = ("_merged_regrets", "_one_label")
 
 
@@ -69,3 +70,9 @@ MUTATIONS = (
     ),
     *replaced("merges", "rare values merge without cost", "merge_costs", _free_below),
 )
+
+REBUILT = {
+    "number of values of tokens, counts, posterior": DROPPED,
+    "one label: atoms of the posterior": DROPPED,
+    "one label: atoms of the law of y": DROPPED,
+}

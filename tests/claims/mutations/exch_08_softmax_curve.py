@@ -2,6 +2,7 @@
 
 from helpers.mutation import moved, replaced
 
+DROPPED = "dropped: no sentence speaks of it, and another comparison or test covers it"
 KEEP = ("softmax_curve", "_error_curve")
 
 
@@ -45,3 +46,11 @@ MUTATIONS = (
     *moved("plateau", "PLATEAU"),
     *replaced("plateau", "softmax keeps more", "softmax_curve", _keeps_everything),
 )
+
+REBUILT = {
+    "slope in L, d = 2": DROPPED,
+    "slope in L, d = 3": DROPPED,
+    "slope in L, d = 5": DROPPED,
+    "expansion to 1/L against the integral, L = 1024": DROPPED,
+    "slope at fixed h with gain 1/rho_1": DROPPED,
+}

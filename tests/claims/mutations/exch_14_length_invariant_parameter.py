@@ -3,6 +3,7 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
+DROPPED = "dropped: no sentence speaks of it, and another comparison or test covers it"
 KEEP = ("_fit_parameters", "_used_at", "_figure")
 
 
@@ -58,3 +59,10 @@ MUTATIONS = (
     ),
     *moved("kept", "KEPT_GAIN"),
 )
+
+REBUILT = {
+    "gain of the fit, every L": DROPPED,
+    "trace A/3 of the fit against the limit 1/h": DROPPED,
+    "scores of L = 32, gain refitted: error over the best, L = 16..128": DROPPED,
+    "error at L = 8..512 of the parameter of L = 32": DROPPED,
+}

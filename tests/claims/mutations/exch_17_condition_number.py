@@ -3,6 +3,7 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
+DROPPED = "dropped: no sentence speaks of it, and another comparison or test covers it"
 KEEP = ("bottleneck_trials",)
 
 
@@ -77,3 +78,10 @@ MUTATIONS = (
     *replaced("bound", "kappa in place of kappa^2", "bottleneck_trials", _linear_bound),
     *moved("lost", "LOST_SHARE"),
 )
+
+REBUILT = {
+    "slope in kappa": DROPPED,
+    "slope in n": DROPPED,
+    "slope in L": DROPPED,
+    "condition number of the label": DROPPED,
+}

@@ -3,8 +3,10 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
+DROPPED = "dropped: no sentence speaks of it, and another comparison or test covers it"
 KEEP = ("_sampled_marks",)
 REBUILT = {
+    "distance of k marks to independent ones": DROPPED,
     "excess risk of softmax attention": "8 times as many sequences at L = 2, where errors are rare",
 }
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from helpers.mutation import moved, replaced
 
+DROPPED = "dropped: no sentence speaks of it, and another comparison or test covers it"
 KEEP = ("cramer_rao", "learning_curve", "_figure")
 
 
@@ -38,3 +39,8 @@ MUTATIONS = (
         ),
     ),
 )
+
+REBUILT = {
+    "alpha (risk - Bayes risk), strength 5, L = 3, noise^2 = 0.1": DROPPED,
+    "alpha (risk - Bayes risk), strength 2, L = 2, noise^2 = 0.01": DROPPED,
+}

@@ -4,6 +4,7 @@ from helpers.mutation import moved, replaced
 
 from attnscope.tasks.planted.single_location import SingleLocation
 
+DROPPED = "dropped: no sentence speaks of it, and another comparison or test covers it"
 KEEP = ("_sampled_excess",)
 
 
@@ -30,3 +31,15 @@ MUTATIONS = (
         lambda exact: lambda task, lam: exact(SingleLocation(task.dim, 10), lam),
     ),
 )
+
+REBUILT = {
+    "regret at d = 1e+07, temperature d^(-1/4): limit law": DROPPED,
+    "regret at d = 1e+07, temperature d^(-0.4): limit law": DROPPED,
+    "regret at d = 1e+07, temperature d^(-1/2): limit law": DROPPED,
+    "regret at d = 1e+07, temperature d^(-0.6): limit law": DROPPED,
+    "regret at d = 1e+06, temperature d^(-1/4), L = sqrt(d): limit law": DROPPED,
+    "closed form at d = 1e7, temperature d^(-1/4): limit law": DROPPED,
+    "closed form at d = 1e7, temperature d^(-0.4): limit law": DROPPED,
+    "closed form at d = 1e7, temperature d^(-1/2): limit law": DROPPED,
+    "closed form at d = 1e7, temperature d^(-0.6): limit law": DROPPED,
+}

@@ -8,7 +8,7 @@ from attnscope.dynamics.experiments import EXPERIMENTS
 from attnscope.dynamics.train import train
 from attnscope.predictors.attention import Erf
 
-KEEP = ("run_experiment", "_vectors", "_hot_vectors")
+KEEP = ("run_experiment", "_vectors", "_hot_runs")
 
 
 def _by_batches(*args, **kwargs):

@@ -3,7 +3,8 @@
 import numpy as np
 from helpers.mutation import replaced
 
-KEEP = ("_one_setting", "_largest_step", "_time", "_share", "_time_from_saddle")
+DROPPED = "dropped: no sentence speaks of it, and another comparison or test covers it"
+KEEP = ("_one_setting", "_largest_step")
 
 MUTATIONS = (
     *replaced("arrive", "large steps do as well", "STEP_SHARE", lambda _: (2.0, 18.0)),
@@ -23,3 +24,7 @@ MUTATIONS = (
         lambda limit: lambda lam: limit(lam) / 2,
     ),
 )
+
+REBUILT = {
+    "steps from kappa = 0.1 to 0.9": DROPPED,
+}

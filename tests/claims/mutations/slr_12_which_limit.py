@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from helpers.mutation import moved, replaced
 
+DROPPED = "dropped: no sentence speaks of it, and another comparison or test covers it"
 KEEP = ("_train_runs", "_numpy_flow")
 
 
@@ -46,3 +47,10 @@ MUTATIONS = (
     *moved("rule", "RULE_SHARES", entry=0.1),
     *replaced("rule", "the overlaps of k alone decide", "basin_prediction", _by_one_vector),
 )
+
+REBUILT = {
+    "excess risk of the swapped runs, temperature 0.02": DROPPED,
+    "share of starts foretold by the first-order rule, temperature 0.02": DROPPED,
+    "excess risk of the swapped runs, temperature 0.1": DROPPED,
+    "share of starts foretold by the first-order rule, temperature 0.1": DROPPED,
+}

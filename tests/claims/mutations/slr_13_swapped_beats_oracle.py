@@ -2,6 +2,7 @@
 
 from helpers.mutation import moved, replaced
 
+DROPPED = "dropped: no sentence speaks of it, and another comparison or test covers it"
 KEEP = ("_on_vectors", "_best_risks")
 
 MUTATIONS = (
@@ -39,3 +40,10 @@ MUTATIONS = (
         lambda points: lambda *args: [p for p in points(*args) if p.name == "oracle"],
     ),
 )
+
+REBUILT = {
+    "risk at (k*, v*), vectors, d = 400": DROPPED,
+    "risk at the swapped minimum, vectors, d = 400": DROPPED,
+    "oracle minus swapped at temperature 0.05": DROPPED,
+    "oracle minus swapped where they cross, temperature 0.0907": DROPPED,
+}

@@ -4,14 +4,12 @@ import math
 
 from helpers.mutation import moved, replaced
 
+DROPPED = "dropped: no sentence speaks of it, and another comparison or test covers it"
 KEEP = (
     "_best_erf",
     "best_by_values",
     "critical_by_gradient",
-    "_sampled_excess",
-    "_bayes_on_vectors",
-    "by_temperature",
-    "by_dimension",
+    "_by_dimension",
     "_log_regret",
 )
 
@@ -20,7 +18,7 @@ MUTATIONS = (
         "best",
         "the best inverse temperature is ten times larger",
         "_best_erf",
-        lambda best: lambda *size: (10 * best(*size)[0], best(*size)[1]),
+        lambda best: lambda *size: 10 * best(*size),
     ),
     *moved("best-exponent", "BEST_EXPONENTS", entry=0),
     *moved("best-exponent", "BEST_EXPONENTS", entry=1),
@@ -48,3 +46,12 @@ MUTATIONS = (
         lambda regret: lambda kind, dim: -0.83 * math.log(dim),
     ),
 )
+
+REBUILT = {
+    "risk at the best temperature of erf": DROPPED,
+    "erf by temperature, d = 50": DROPPED,
+    "softmax by temperature, d = 50": DROPPED,
+    "optimal sigma, d = 10, 20, 30": DROPPED,
+    "Bayes, d = 5, 10": DROPPED,
+    "gamma = 1: log risk of Bayes and of softmax at lam = s": DROPPED,
+}

@@ -2,7 +2,8 @@
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("_train_runs", "_sampled_starts", "_share_decided", "_equal_share")
+DROPPED = "dropped: no sentence speaks of it, and another comparison or test covers it"
+KEEP = ("_train_runs", "_sampled_starts", "_share_decided")
 
 
 def _from(start):
@@ -38,3 +39,8 @@ MUTATIONS = (
         lambda share: lambda start, *args: share("sphere", *args),
     ),
 )
+
+REBUILT = {
+    "mean start from sampled tokens: the drawn law": DROPPED,
+    "share at the oracle from k0 = v0": DROPPED,
+}
