@@ -16,7 +16,6 @@ from attnscope.corpora import stored_states as stored
 from attnscope.corpora.text import deciding_token
 from attnscope_claims.beyond import beyond_16_probing as probing
 from attnscope_claims.beyond import beyond_17_linear_structure as structure
-from attnscope_claims.beyond import probes
 
 TEXT = ids("beyond", ["16", "17"])
 try:
@@ -103,30 +102,10 @@ def balanced(seed, n=30, d=12):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_ridge_and_discriminant_have_one_direction(seed):
+def test_ridge_probe_solves_the_primal_equations(seed):
     z, y = balanced(seed)
-    ridge = probes.ridge_probe(z, y)
-    discriminant = probes.discriminant_probe(z, y)
-    cosine = ridge @ discriminant / np.linalg.norm(ridge) / np.linalg.norm(discriminant)
-    assert abs(cosine - 1) < 1e-12
-    primal = np.linalg.solve(z.T @ z + probes.RIDGE * np.eye(12), z.T @ y)
-    assert np.allclose(ridge, primal, rtol=SOLVED, atol=0)
-
-
-def test_newton_reaches_the_minimum():
-    z, y = balanced(3, n=400)
-    w = probes.logistic_probe(z, y)
-
-    def loss(w):
-        return np.sum(np.logaddexp(0, -y * (z @ w))) + probes.RIDGE / 8 * w @ w
-
-    step = 1e-5
-    slopes = [(loss(w + step * e) - loss(w - step * e)) / (2 * step) for e in np.eye(12)]
-    assert (
-        np.abs(slopes).max()
-        < 1e-6
-        < np.abs([loss(w + 0.1 * e) - loss(w) for e in np.eye(12)]).min()
-    )
+    primal = np.linalg.solve(z.T @ z + probing.RIDGE * np.eye(12), z.T @ y)
+    assert np.allclose(probing.ridge_probe(z, y), primal, rtol=SOLVED, atol=0)
 
 
 def test_paired_error_counts_words_not_sentences():
@@ -156,7 +135,6 @@ def test_permutation_moments_against_enumeration():
     deals = [a[:, 0] - b[list(order), 0] for order in permutations(range(4))]
     assert np.isclose(found.value[0], alignment(x)) and abs(np.mean(swaps)) < 1e-12
     assert np.isclose(found.swap_deviation[0], np.std(swaps))
-    assert np.isclose(found.energy[0], np.mean([np.sum(d**2) for d in deals]))
     every_swap, every_deal = (np.sort(v) for v in (swaps, [alignment(d) for d in deals]))
     for drawn, every in ((found.swapped[0], every_swap), (found.repaired[0], every_deal)):
         # every draw is one of them

@@ -9,8 +9,7 @@ C). The best has A = a, B = a C; its error obeys a scalar Riccati equation
     second moments   the exact recursion, and the root of the quadratic
     simulation       the operators on sampled contexts, |S - w|^2 averaged over the query
     search           a free minimum over (A, B, C) of the error at rest
-    Kalman           the exact posterior on sampled keys: no memory has less; for one-hot keys also
-                     by a recursion without sampling (slot_filter)
+    Kalman           the exact posterior on sampled keys: no memory has less
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, Z, mean_and_error, sampled, worst
+from attnscope.claims.compare import Z, mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.predictors.operators.memory_attention import (
@@ -45,7 +44,6 @@ REST_LENGTH = (
 SEARCH_TOLERANCE = 1e-8
 PLACE_TOLERANCE = 1e-4
 KALMAN_RATIO = 1.06  # of Kalman: the statement
-DRAWN_DECAY = 0.98  # the drift of the figure's first panel
 # dimension, noise, decay and keys of other settings in which the best gate is searched for
 OTHER_SETTINGS = (
     (2, 0.1, 0.95, "sphere"),
@@ -72,16 +70,10 @@ def check(context: Context) -> Evidence:
         for law in LAWS
         for a in DECAYS
     }
-    slots = {
-        ("one-hot", a): _kalman(_task("one-hot", a), context.pick(600, 6000), context.seed)
-        for a in DECAYS
-    }
-    closed = {(law, a): best_gates(_task(law, a)).risk.excess for law in LAWS for a in DECAYS}
-    rivals = {(law, a): best_rivals(_task(law, a)) for law in LAWS for a in DECAYS}
     comparisons = (
         *_curves(rules),
         *_optimum(),
-        *_floors(closed, floors, rivals, slots),
+        *_floors(floors),
         *_without_noise(),
     )
     notes = (
@@ -89,7 +81,7 @@ def check(context: Context) -> Evidence:
         "are what brings the delta rule near Bayes. Gates that look at the keys are outside the "
         "theorem; Kalman is their floor too."
     )
-    return Evidence(comparisons, _figure(rules, floors), notes)
+    return Evidence(comparisons, _figure(floors), notes)
 
 
 def _task(law: str, decay: float) -> DriftingMap:
@@ -217,23 +209,19 @@ def _kalman(task: DriftingMap, contexts: int, seed: int) -> tuple[float, float]:
     return mean_and_error(task.key_moments.kappa * traces)
 
 
-def _floors(
-    closed: dict, floors: Found, rivals: dict, slots: Found
-) -> tuple[Comparison, ...]:
-    ratios = {
-        key: (closed[key] / mean, error / mean) for key, (mean, error) in floors.items()
-    }
-    unit = max((ratios[key] for key in ratios if key[0] == "sphere"), key=lambda x: x[0])
-    low = min(ratios.values(), key=lambda x: x[0])
-    least = min(min(rivals[key]) / closed[key] for key in closed)
-    exact = [_task("one-hot", a).bayes_risk(REST_LENGTH).excess for a in DECAYS]
-    mean, error = np.array([slots["one-hot", a] for a in DECAYS]).T
+def _floors(floors: Found) -> tuple[Comparison, ...]:
+    closed = np.array([best_gates(_task(*setting)).risk.excess for setting in floors])
+    rivals = np.array([min(best_rivals(_task(*setting))) for setting in floors])
+    mean, error = np.array(list(floors.values())).T
+    ratio, spread = closed / mean, error / mean
+    low = int(np.argmin(ratio))
+    unit = max((i for i, (law, _) in enumerate(floors) if law == "sphere"), key=ratio.item)
     return (
         worst(
             "Kalman over the gated delta rule, the largest of 6 settings",
             1.0,
-            1 / low[0],
-            Z * low[1],
+            1 / ratio[low],
+            Z * spread[low],
             SAME_KEYS,
             key="kalman",
             rule="at most",
@@ -245,8 +233,8 @@ def _floors(
         worst(
             "unit keys: the gated delta rule over Kalman, the largest of 3",
             KALMAN_RATIO,
-            unit[0],
-            Z * unit[1],
+            ratio[unit],
+            Z * spread[unit],
             SAME_KEYS,
             key="within",
             rule="at most",
@@ -258,19 +246,12 @@ def _floors(
         worst(
             "best gated linear and best ungated delta over gated delta, the least",
             1.0,
-            least,
+            (rivals / closed).min(),
             SEARCH_TOLERANCE,
             "one-dimensional searches end within 1e-8 of the minimum, where the error is flat",
             key="rivals",
             rule="at least",
             routes=("the theorem", "search over gate and step"),
-        ),
-        worst(
-            "one-hot keys: exact Bayes error by the recursion of one slot",
-            exact,
-            mean,
-            Z * error,
-            "5 standard errors of the mean over sampled keys; false alarm 6e-7 an entry",
         ),
     )
 
@@ -321,35 +302,24 @@ def _without_noise() -> tuple[Comparison, ...]:
 # -- figure ----------------------------------------------------------------------------------------
 
 
-def _figure(rules: dict, floors: Found) -> Figure:
-    task = _task("sphere", DRAWN_DECAY)
-    times = np.unique(np.geomspace(1, 100, 20).astype(int))
+def _figure(floors: Found) -> Figure:
     marks: list[Mark] = []
-    for color, word in enumerate(("linear", "gated linear", "delta", "gated delta")):
-        exact = []
-        for t in times:
-            rule, step, decay = _gates(task, int(t))[word]
-            exact.append(memory_curve(task, int(t), step, decay, rule).excess)
-        marks.append(Line(times, exact, word, color))
-        seen = np.array([rules["sphere", DRAWN_DECAY][word, t] for t in TIMES])
-        marks.append(Points(TIMES, seen[:, 1], "", color, BAND * seen[:, 2]))
-    traces = task.trace_curve(100, 200, seed=603)[:, times - 1].mean(axis=0)
-    marks.append(Line(times, task.key_moments.kappa * traces, "Kalman", 4, dashed=True))
-    marks.append(legend("simulated"))
-    curves = panel(f"unit keys, a = {DRAWN_DECAY:g}", "tokens t", "error", *marks, log="xy")
-    here = _task("sphere", 0.99)
-    best = best_gates(here)
-    least = [least_error(here, gate) for gate in GATES]
     ends = [GATES[0], GATES[-1]]
+    for i, a in enumerate((0.99, 0.98)):
+        task = _task("sphere", a)
+        best = best_gates(task)
+        least = [least_error(task, gate) for gate in GATES]
+        marks.append(Line(GATES, least, f"gated delta, a = {a:g}", i))
+        marks.append(Points([best.decay], [best.risk.excess], "", i))
     gates = panel(
-        "a = 0.99: each gate with its best step",
+        "unit keys: each gate with its best step",
         "forget gate",
         "error at rest",
-        Line(GATES, least, "gated delta", 3),
-        Points([best.decay], [best.risk.excess], "the theorem", 5),
-        level(ends, floors["sphere", 0.99][0], "Kalman", 4),
+        *marks,
+        level(ends, floors["sphere", 0.99][0], "Kalman, a = 0.99", 4),
+        legend("the theorem"),
     )
-    return figure("What a memory should forget", curves, gates)
+    return figure("What a memory should forget", gates)
 
 
 CLAIM = Claim(
@@ -384,11 +354,11 @@ CLAIM = Claim(
         "memories and Kalman filters on sampled contexts; free search",
     ),
     check=check,
-    snippet=(
-        "import attnscope as at\n"
-        "for keys in ('normal', 'sphere'):\n"
-        "    task = at.DriftingMap(dim_key=8, noise=0.5, decay=0.99, keys=keys)\n"
-        "    best, floor = at.best_gates(task), task.bayes_risk(length=400, samples=300)\n"
-        "    print(keys, best.decay, best.step, best.risk.excess, floor.excess)\n"
-    ),
+    snippet="""\
+import attnscope as at
+for keys in ('normal', 'sphere'):
+    task = at.DriftingMap(dim_key=8, noise=0.5, decay=0.99, keys=keys)
+    best, floor = at.best_gates(task), task.bayes_risk(length=400, samples=300)
+    print(keys, best.decay, best.step, best.risk.excess, floor.excess)
+""",
 )

@@ -22,7 +22,6 @@ from scipy.special import roots_jacobi
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
 from attnscope.claims.compare import (
-    BAND,
     Z,
     mean_and_error,
     sampled,
@@ -30,7 +29,7 @@ from attnscope.claims.compare import (
     worst,
 )
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Points
+from attnscope.figures.figure import Figure, Line
 from attnscope.predictors.operators.context_attention import softmax_attention
 from attnscope.predictors.operators.local_linear import local_linear_attention
 from attnscope.tasks.exchangeable.sphere_regression import zonal
@@ -272,25 +271,15 @@ def _errors(length: int, contexts: int, rng: np.random.Generator) -> np.ndarray:
 
 def _figure(kept: list[tuple[float, float]], local: np.ndarray, soft: np.ndarray) -> Figure:
     h = np.geomspace(0.02, 1.0, 30)
-    both = (("softmax", softmax_filter, 0), ("local linear", local_linear_filter, 1))
-    lost = [
-        Line(h, [1 - float(keep(3, x, 2)) for x in h], word, color)
-        for word, keep, color in both
-    ]
-    points = [(case[1], mean, error) for case, (mean, error) in zip(SAMPLED_SETTINGS, kept)]
-    seen = [points[i] for i in (0, 2)]  # d = 3, m = 2
+    seen = np.array(kept)[[0, 2]]  # d = 3, m = 2
+    seen[:, 0] = 1 - seen[:, 0]
     bias = panel(
         "degree 2 in three dimensions",
         "bandwidth h",
         "bias: share lost as L grows",
-        *lost,
-        Points(
-            [x[0] for x in seen],
-            [1 - x[1] for x in seen],
-            "",
-            1,
-            [BAND * x[2] for x in seen],
-        ),
+        Line(h, [1 - float(softmax_filter(3, x, 2)) for x in h], "softmax", 0),
+        Line(h, [1 - float(local_linear_filter(3, x, 2)) for x in h], "local linear", 1),
+        sampled_points([SAMPLED_SETTINGS[i][1] for i in (0, 2)], seen, "", 1),
         legend("sampled"),
         log="xy",
     )
@@ -336,9 +325,9 @@ CLAIM = Claim(
     ),
     rests_on=("exch-08-softmax-curve",),
     check=check,
-    snippet=(
-        "import attnscope as at\n"
-        "for h in (0.1, 0.05, 0.025):\n"
-        "    print(h, 1 - at.softmax_filter(3, h, 2), 1 - at.local_linear_filter(3, h, 2))\n"
-    ),
+    snippet="""\
+import attnscope as at
+for h in (0.1, 0.05, 0.025):
+    print(h, 1 - at.softmax_filter(3, h, 2), 1 - at.local_linear_filter(3, h, 2))
+""",
 )

@@ -359,11 +359,11 @@ CLAIM = Claim(
         "drawn contexts; moments formed entry by entry; trained heads",
     ),
     check=check,
-    snippet=(
-        "import attnscope as at\n"
-        "task = at.LinearMap(dim_key=3, dim_value=1, noise=0.5)\n"
-        "batch = task.sample(5000, length=16, seed=0)\n"
-        "fit = at.fit_linear_attention(batch.tokens, batch.query, batch.target)\n"
-        "print(fit, fit.spectrum[-1], 2 * fit.theta[0, 0, 3, 0], 1 / (16 + 4.25))\n"
-    ),
+    snippet="""\
+import attnscope as at
+task = at.LinearMap(dim_key=3, dim_value=1, noise=0.5)
+batch = task.sample(5000, length=16, seed=0)
+fit = at.fit_linear_attention(batch.tokens, batch.query, batch.target)
+print(fit, fit.spectrum[-1], 2 * fit.theta[0, 0, 3, 0], 1 / (16 + 4.25))
+""",
 )

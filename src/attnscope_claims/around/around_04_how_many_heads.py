@@ -99,13 +99,6 @@ def check(context: Context) -> Evidence:
             [plain for _, plain, _ in taught],
             key="plain",
         ),
-        worst(
-            "count/D^2 at D = 10^6",
-            1 - 0.5**0.5,
-            generic_heads(FAR_DIMENSION) / FAR_DIMENSION**2,
-            1 / FAR_DIMENSION,
-            "the next term of the root of the count, 1/(2 sqrt 2 D), and rounding up by 1/D^2",
-        ),
         stated(
             "share",
             "count/D^2 at D = 10^6, as stated",
@@ -221,7 +214,6 @@ def _figure(layers: dict[int, list[_Layer]]) -> Figure:
         "heads/D^2",
         Line(dims, share, "count, D outputs", 5),
         level(ends, 1 - 0.5**0.5, "1 - 1/sqrt 2"),
-        Line(dims, 1 / dims, "count, one output", 4),
         log="xy",
     )
     return figure("Heads of linear attention", left, right)
@@ -256,13 +248,13 @@ CLAIM = Claim(
         "ranks of derivatives; completion of drawn layers and of teachers' data",
     ),
     check=check,
-    snippet=(
-        "import numpy as np\n"
-        "import attnscope as at\n"
-        "rng = np.random.default_rng(0)\n"
-        "tokens, query = rng.standard_normal((500, 8, 3)), rng.standard_normal((500, 3))\n"
-        "fit = at.fit_linear_attention(tokens, query, rng.standard_normal((500, 3)))\n"
-        "for k in (3, 4):\n"
-        "    print(k, 'heads of', 9, 'residual', fit.heads(k).residual)\n"
-    ),
+    snippet="""\
+import numpy as np
+import attnscope as at
+rng = np.random.default_rng(0)
+tokens, query = rng.standard_normal((500, 8, 3)), rng.standard_normal((500, 3))
+fit = at.fit_linear_attention(tokens, query, rng.standard_normal((500, 3)))
+for k in (3, 4):
+    print(k, 'heads of', 9, 'residual', fit.heads(k).residual)
+""",
 )

@@ -21,11 +21,11 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri_exp
 
-from attnscope.claims.claim import Claim, Context, Evidence, Table
+from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import mean_and_error, sampled, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line
+from attnscope.figures.figure import Figure, Line, Mark
 from attnscope.tasks.exchangeable.sparse_retrieval import SparseRetrieval
 from attnscope.theory.exchangeable.retrieval import examples_needed, retrieval_probability
 from attnscope_claims.drawing import figure, legend, level, panel, sampled_points
@@ -118,36 +118,8 @@ def check(context: Context) -> Evidence:
         ),
         sampled("learned weights of y.X_j and -|X_j|^2/2", weights, learned, key="weights"),
     )
-    table = Table(
-        "examples for probability 1/2",
-        (
-            "log m",
-            "s",
-            "cosine",
-            "n C + log(n)/2 = log m",
-            "log(m)/C",
-            "dot",
-            "2(1 + s^2) log m",
-        ),
-        tuple(
-            (str(log_m), s, int(a), b, log_m / t.capacity, int(c), 2 * (1 + s * s) * log_m)
-            for (log_m, s), t, (a, c), b in zip(where, tasks, needed, shannon)
-        ),
-        digits=5,
-    )
     notes = "Dot products need (1 + s^2) log(1 + 1/s^2) times as many examples, in the limit."
-    found = Table(
-        "probability of the right coordinate, exact",
-        ("n, m, s", "E w_J", "cosine", "dot"),
-        tuple((f"{k}, {m}, {s:g}", *e) for (k, m, s), e in zip(SETTINGS, exact)),
-        digits=6,
-    )
-    trained = Table(
-        "learned weights",
-        ("predicted", "of y.X_j", "of -|X_j|^2/2"),
-        tuple((w[0], a[0], a[1]) for (a, _), w in zip(learned, weights)),
-    )
-    return Evidence(comparisons, _figure(drawn), notes, tables=(table, found, trained))
+    return Evidence(comparisons, _figure(drawn), notes)
 
 
 def _exact_probabilities(n: int, m: int, s: float) -> list[float]:
@@ -225,42 +197,36 @@ def _logit(
 def _figure(drawn: np.ndarray) -> Figure:
     task = SparseRetrieval(256, 0.5)
     lengths = np.arange(1, 31)
-    curve = {
-        scores: [float(retrieval_probability(task, int(n), scores)) for n in lengths]
-        for scores in ("cosine", "dot")
-    }
     some = [1, 3, 5, 7, 9, 12, 16, 22]
-    mass = [1 - float(task.bayes_risk(n).excess) for n in some]
-    at = [8, 6]  # of the settings with 256 coordinates
-    few = drawn[2:]
-    chance = panel(
-        "256 coordinates, s = 1/2",
-        "examples n",
-        "probability",
-        Line(lengths, curve["cosine"], "cosine", 0),
-        Line(lengths, curve["dot"], "dot product", 1),
-        sampled_points(at, few[:, 1], "", 0),
-        sampled_points(at, few[:, 2], "", 1),
-        Line(some, mass, "posterior mass, mean", 3),
-        sampled_points(at, few[:, 0], "", 3),
-        legend("drawn, 95 %"),
-    )
+    at = [n for n, m, _ in SETTINGS if m == task.features and n < 10]
     logs = np.array([5, 10, 20, 40, 80, 160, 320])
     tasks = [SparseRetrieval(round(math.exp(x)), 0.5) for x in logs]
     rate = tasks[0].capacity / logs
-    factor = _factor(0.5)
-    ends = [5.0, 320.0]
-    thresholds = panel(
-        "examples for probability 1/2, s = 1/2",
-        "log m",
-        "n C/log m",
-        Line(logs, rate * [examples_needed(t) for t in tasks], "cosine", 0),
-        Line(logs, rate * [examples_needed(t, 0.5, "dot") for t in tasks], "dot product", 1),
-        level(ends, 1, "Shannon", 4),
-        level(ends, factor, "(1 + s^2) log(1 + 1/s^2)", 5),
-        log="x",
+    mass = [1 - float(task.bayes_risk(n).excess) for n in some]
+    chance: list[Mark] = [
+        Line(some, mass, "posterior mass, mean", 3),
+        sampled_points(at, drawn[2:, 0], "", 3),
+        legend("drawn, 95 %"),
+    ]
+    needed: list[Mark] = [
+        level(logs, 1, "Shannon", 4),
+        level(logs, _factor(0.5), "(1 + s^2) log(1 + 1/s^2)", 5),
+    ]
+    for i, (scores, words) in enumerate((("cosine", "cosine"), ("dot", "dot product"))):
+        found = [float(retrieval_probability(task, int(n), scores)) for n in lengths]
+        chance += [
+            Line(lengths, found, words, i),
+            sampled_points(at, drawn[2:, i + 1], "", i),
+        ]
+        examples = [examples_needed(t, 0.5, scores) for t in tasks]
+        needed.append(Line(logs, rate * examples, words, i))
+    return figure(
+        "One coordinate of m from n examples",
+        panel("256 coordinates, s = 1/2", "examples n", "probability", *chance),
+        panel(
+            "examples for probability 1/2, s = 1/2", "log m", "n C/log m", *needed, log="x"
+        ),
     )
-    return figure("One coordinate of m from n examples", chance, thresholds)
 
 
 CLAIM = Claim(
@@ -294,11 +260,11 @@ CLAIM = Claim(
         "drawn prompts; exact laws at e^40 and e^160 coordinates",
     ),
     check=check,
-    snippet=(
-        "import math\n"
-        "import attnscope as at\n"
-        "task = at.SparseRetrieval(features=round(math.exp(160)), noise=0.5)\n"
-        "print(at.examples_needed(task, scores='cosine'), at.examples_needed(task, scores='dot'))\n"
-        "print(math.log(task.features) / task.capacity, 2 * 1.25 * 160)\n"
-    ),
+    snippet="""\
+import math
+import attnscope as at
+task = at.SparseRetrieval(features=round(math.exp(160)), noise=0.5)
+print(at.examples_needed(task, scores='cosine'), at.examples_needed(task, scores='dot'))
+print(math.log(task.features) / task.capacity, 2 * 1.25 * 160)
+""",
 )

@@ -29,7 +29,6 @@ from attnscope.claims.compare import (
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Points
 from attnscope.tasks.exchangeable.topic_mixture import TopicMixture
-from attnscope.tasks.exchangeable.topic_scores import AttentionOptimum
 from attnscope.tasks.exchangeable.topics import count_vectors
 from attnscope_claims.around.topic_documents import ScoreFit, fitted_scores, own_first
 from attnscope_claims.drawing import figure, legend, panel
@@ -52,18 +51,14 @@ def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 607])
     n = context.pick(60_000, 400_000)
     best = [TASK.attention_optimum(LENGTH, c) for c in CORRECT_SHARES]
-    exact = np.array([[b.uniform.value, b.risk.value, b.bayes.value] for b in best])
-    drawn = np.empty((len(CORRECT_SHARES), 3, 2))
+    exact = np.array([[b.risk.value, b.bayes.value] for b in best])
+    drawn = []
     fit: ScoreFit | None = None
-    for i, (c, b) in enumerate(zip(CORRECT_SHARES, best)):
+    for c, b in zip(CORRECT_SHARES, best):
         true, counts = own_first(TASK, n, LENGTH, c, rng)
-        said = (
-            _attention(counts, 0.0, 0.0),
-            _attention(counts, b.same_word, b.same_topic),
-            _posterior(counts, c),
-        )
+        said = _attention(counts, b.same_word, b.same_topic)
         target = np.eye(TASK.topics)[true]
-        drawn[i] = [mean_and_error(np.sum((target - p) ** 2, axis=1)) for p in said]
+        drawn.append(mean_and_error(np.sum((target - said) ** 2, axis=1)))
         if c == FITTED_SHARE:
             fit = fitted_scores(TASK, true, counts)
     assert fit is not None
@@ -79,15 +74,13 @@ def check(context: Context) -> Evidence:
     comparisons = (
         worst(
             "risk at the optimum: all counts",
-            exact[:, 1],
+            exact[:, 0],
             enumerated,
             1e-12,
             COUNTS_WHY,
             key="counts",
         ),
-        sampled("risk of uniform attention", exact[:, 0], drawn[:, 0]),
-        sampled("risk at the optimum, drawn", exact[:, 1], drawn[:, 1], key="risk"),
-        sampled("risk of the posterior", exact[:, 2], drawn[:, 2]),
+        sampled("risk at the optimum, drawn", exact[:, 0], drawn, key="risk"),
         sampled(
             "20 free scores, c = 0.5",
             scores,
@@ -129,7 +122,7 @@ def check(context: Context) -> Evidence:
         worst(
             "attention over Bayes, c = 0.2 to 0.8",
             1 + OVER_BAYES,
-            (exact[:, 1] / exact[:, 2]).max(),
+            (exact[:, 0] / exact[:, 1]).max(),
             1e-9,
             "both are exact sums; half a per cent was fixed beforehand",
             key="bayes",
@@ -140,7 +133,7 @@ def check(context: Context) -> Evidence:
         "Words of the same topic are attended more than the same word: the word itself sits in its "
         "own slot and is discounted."
     )
-    return Evidence(comparisons, _figure(best, fit), notes)
+    return Evidence(comparisons, _figure(fit), notes)
 
 
 def _attention(counts: np.ndarray, same_word: float, same_topic: float) -> np.ndarray:
@@ -151,17 +144,6 @@ def _attention(counts: np.ndarray, same_word: float, same_topic: float) -> np.nd
     weights = counts * np.exp(scores)
     weights /= weights.sum(axis=1, keepdims=True)
     return weights.reshape(-1, TASK.topics, TASK.words).sum(axis=2)
-
-
-def _posterior(counts: np.ndarray, c: float) -> np.ndarray:
-    """P(z | shown), by Bayes' rule on the other positions and the shown word."""
-    others = counts.reshape(-1, TASK.topics, TASK.words).sum(axis=2)
-    others[:, 0] -= 1  # the predicted position's own
-    prior = TASK.concentration + others
-    likelihood = np.full(TASK.topics, (1 - c) / TASK.vocabulary)
-    likelihood[0] += c / TASK.words
-    joint = prior * likelihood
-    return joint / joint.sum(axis=1, keepdims=True)
 
 
 def _risk_by_counts(c: float, same_word: float, same_topic: float) -> float:
@@ -204,31 +186,20 @@ def _long_document_scores() -> np.ndarray:
     return np.array(found)
 
 
-def _figure(best: list[AttentionOptimum], fit: ScoreFit) -> Figure:
+def _figure(fit: ScoreFit) -> Figure:
     grid = np.linspace(0.02, 0.9, 23)
     curve = [TASK.attention_optimum(LENGTH, float(c)) for c in grid]
-    limit = _limit(grid)
     sizes = (
         Line(grid, [b.same_topic for b in curve], "same topic", 0),
         Line(grid, [b.same_word for b in curve], "same word", 1),
-        Line(grid, limit, "both, long documents", 6, dashed=True),
+        Line(grid, _limit(grid), "both, long documents", 6, dashed=True),
         Points([FITTED_SHARE], fit.groups[1:], "", 0, BAND * fit.groups_error[1:]),
         Points([FITTED_SHARE], fit.groups[:1], "", 1, BAND * fit.groups_error[:1]),
         legend("fitted"),
     )
-    words = np.arange(TASK.vocabulary)
-    v = TASK.words
-    row = (
-        Line([0.5, v - 0.5], [best[2].same_topic] * 2, "same topic", 0),
-        Line([-0.4, 0.4], [best[2].same_word] * 2, "same word", 1),
-        Line([v - 0.5, TASK.vocabulary - 0.6], [0, 0], "other topics", 5),
-        Points(words, fit.scores, "fitted", 6, BAND * fit.error),
-    )
-
     return figure(
         "Same-topic attention and its exact size",
         panel("best scores, N = 20", "shown word right, c", "score", *sizes),
-        panel("20 free scores, c = 0.5", "word, seen from word 0", "score", *row),
     )
 
 
@@ -260,11 +231,11 @@ CLAIM = Claim(
         "all counts of topics from the definition; drawn documents, 20 free scores",
     ),
     check=check,
-    snippet=(
-        "import attnscope as at\n"
-        "task = at.TopicMixture(topics=4, words=5, concentration=0.3)\n"
-        "for correct in (0.2, 0.35, 0.5, 0.8):\n"
-        "    best = task.attention_optimum(length=20, correct=correct)\n"
-        "    print(correct, best.same_word, best.same_topic, best.risk.value)\n"
-    ),
+    snippet="""\
+import attnscope as at
+task = at.TopicMixture(topics=4, words=5, concentration=0.3)
+for correct in (0.2, 0.35, 0.5, 0.8):
+    best = task.attention_optimum(length=20, correct=correct)
+    print(correct, best.same_word, best.same_topic, best.risk.value)
+""",
 )

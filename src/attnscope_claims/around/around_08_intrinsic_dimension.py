@@ -31,21 +31,27 @@ import numpy as np
 from scipy.optimize import brentq
 
 from attnscope.claims.claim import Claim, Context, Evidence
-from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, sampled, stated, worst
+from attnscope.claims.compare import (
+    STANDARD_ERRORS,
+    Z,
+    mean_and_error,
+    sampled,
+    stated,
+    worst,
+)
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.estimators.intrinsic_dimension import intrinsic_dimension
-from attnscope.figures.figure import Figure, Line, Mark, Points
-from attnscope.predictors.operators.context_attention import cme_variance
+from attnscope.figures.figure import Figure, Line, Mark
 from attnscope.theory.exchangeable.kernel_curve import kernel_bayes_curve
 from attnscope.theory.exchangeable.kernel_spectra import Spectrum, sphere_spectrum
-from attnscope_claims.drawing import figure, legend, panel
-from attnscope_claims.sphere_errors import sphere
+from attnscope_claims.around.cme_errors import variance_curve
+from attnscope_claims.drawing import figure, legend, panel, sampled_points
+from attnscope_claims.sphere_errors import sphere, spread_slope
 
 NOISE = 0.5
 SETTINGS = ((1, 2), (2, 3), (2, 40), (4, 40))  # (m, D), beta = 1
 LENGTHS = np.array([64, 256, 1024])
-QUERIES = 128
 TOP_DEGREES = {
     1: 400,
     2: 400,
@@ -229,16 +235,8 @@ def _variance_curve(
         below = place.astype(np.int32)
         return table[below] + (place - below) * steps[below]
 
-    means = []
-    errors = []
-    for L, n in zip(LENGTHS, contexts):
-        per = [
-            float(np.mean(cme_variance(x[:QUERIES], x[QUERIES:], kernel, ridge=NOISE**2)))
-            for x in (_tokens(m, D, QUERIES + int(L), rng) for _ in range(n))
-        ]
-        means.append(np.mean(per))
-        errors.append(np.std(per, ddof=1) / n**0.5)
-    return np.array(means), np.array(errors)
+    draw = lambda n: _tokens(m, D, n, rng)
+    return variance_curve(draw, kernel, NOISE**2, LENGTHS, contexts)
 
 
 def _exponent(m: Any, beta: float) -> Any:
@@ -251,10 +249,10 @@ def _slope_on_data(mean: np.ndarray, error: np.ndarray) -> tuple[float, float]:
     Five contexts of the last length give a poor estimate of their spread: it counts as at least
     twice the relative error at the length before, which has some four times as many contexts.
     """
-    span = np.log(LENGTHS[-1] / LENGTHS[0])
     first, before, last = error / mean
-    spread = np.hypot(first, max(last, 2 * before))
-    return float(np.log(mean[-1] / mean[0]) / span), float(spread / span)
+    ends = [0, -1]
+    relative = np.array([first, max(last, 2 * before)])
+    return spread_slope(LENGTHS[ends], mean[ends], relative * mean[ends])
 
 
 def _circle(
@@ -268,10 +266,8 @@ def _circle(
             for L in lengths
         ]
     )
-    mean = found.mean(axis=1)
-    error = found.std(axis=1, ddof=1) / CIRCLE_CONTEXTS**0.5
-    span = np.log(lengths[1] / lengths[0])
-    return float(np.log(mean[1] / mean[0]) / span), float(np.hypot(*(error / mean)) / span)
+    mean, error = np.array([mean_and_error(row) for row in found]).T
+    return spread_slope(np.array(lengths), mean, error)
 
 
 def _circle_error(beta: float, degrees: int, L: int, rng: np.random.Generator) -> float:
@@ -307,11 +303,11 @@ def _figure(
         Line(grid, _curve(s, grid), f"m = {m}", colors[m]) for m, s in spectra.items()
     ]
     beside = {3: 0.94, 40: 1.06}  # two ambient dimensions of one m: side by side
-    for (m, D), (mean, error) in seen.items():
+    for (m, D), pairs in seen.items():
         x = LENGTHS * (beside[D] if m == 2 else 1.0)
         color = 3 if (m, D) == (2, 40) else colors[m]
         label = "m = 2 in R^40, sampled" if color == 3 else ""
-        marks.append(Points(x, mean, label, color, BAND * error))
+        marks.append(sampled_points(x, np.transpose(pairs), label, color))
     marks.append(legend("sampled"))
 
     return figure(
@@ -352,10 +348,10 @@ CLAIM = Claim(
         "cme_variance on sampled contexts in R^D; bias and variance; two nearest neighbours",
     ),
     check=check,
-    snippet=(
-        "import attnscope as at\n"
-        "for m in (1, 2, 4):\n"
-        "    s = at.sphere_spectrum(m, smoothness=1.0, top=100)\n"
-        "    print(m, at.kernel_bayes_curve(*s[:2], noise=0.5, length=[64, 256, 1024]).excess)\n"
-    ),
+    snippet="""\
+import attnscope as at
+for m in (1, 2, 4):
+    s = at.sphere_spectrum(m, smoothness=1.0, top=100)
+    print(m, at.kernel_bayes_curve(*s[:2], noise=0.5, length=[64, 256, 1024]).excess)
+""",
 )

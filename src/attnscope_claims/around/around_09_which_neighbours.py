@@ -16,12 +16,12 @@ from __future__ import annotations
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, Z, stated, worst
+from attnscope.claims.compare import Z, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
 from attnscope.estimators.tiles.grid import tiles_of
 from attnscope.estimators.tiles.spatial_context import SpatialContext, spatial_context
-from attnscope.figures.figure import Figure, Line, Mark, Points
+from attnscope.figures.figure import Figure, Line, Mark
 from attnscope_claims.around.torus_fields import (
     COEFFICIENT,
     MADE_BY,
@@ -31,7 +31,7 @@ from attnscope_claims.around.torus_fields import (
     spectra,
     symbol,
 )
-from attnscope_claims.drawing import figure, legend, panel
+from attnscope_claims.drawing import figure, legend, panel, sampled_points
 
 SIZE = 64
 PHI = 0.6  # of the features
@@ -41,7 +41,7 @@ RHO_MAP_SIZE = (
     40  # rows and columns of the maps for rho: its limit is that of an endless map to 1e-9
 )
 LAYERS = np.array([1, 2, 4, 8])
-DENSE_SIZE = 12  # rows and columns where all matrices are written out
+TURNED_SIZE = 12  # rows and columns of the map on which the turned order is stated
 RHO_BIAS = 6.0  # times 1/N^2: what an estimate of rho may fall short by
 WIDE_PHI = (
     -0.9
@@ -64,7 +64,6 @@ GAIN_WHY = (
 RHO_WHY = (
     "5 standard errors over maps (Student's law: 5e-5) + 6/N^2: it falls short by a few 1/N^2"
 )
-ROUNDING = "roundoff of 144 x 144 matrices, condition below 100"
 
 
 def check(context: Context) -> Evidence:
@@ -93,7 +92,8 @@ def check(context: Context) -> Evidence:
         error=layers[2],
     )
     shown = np.searchsorted(LAYERS, list(LAYER_ERRORS))
-    turned = _by_matrices("scores", WIDE_PHI, 2)
+    near = symbol(TURNED_SIZE, 1)
+    turned = gains(spectra("scores", WIDE_PHI, near), symbol(TURNED_SIZE, 2))
     comparisons = (
         *(
             _gains(f"gains, scores made by {m}", exact[m], seen[m], SIZE, f"gains-{m}")
@@ -119,7 +119,7 @@ def check(context: Context) -> Evidence:
             TURNED_MARGIN,
             turned[1] - turned[2],
             1e-4,
-            by="traces of dense matrices",
+            by="closed form on 12 x 12 tiles",
         ),
         *(_rho(m, seen[m]) for m in MADE_BY[1:]),
         *_slopes(slopes),
@@ -132,8 +132,6 @@ def check(context: Context) -> Evidence:
             STATED_WHY,
             key="left",
         ),
-        *(_written_out(made, PHI, 1) for made in MADE_BY),
-        _written_out("scores", 0.0, 2),
     )
     named = {m: sum(c.largest == m for c in seen[m]) for m in MADE_BY}
     notes = (
@@ -141,8 +139,7 @@ def check(context: Context) -> Evidence:
         + ", ".join(f"{named[m]} of {maps} ({m})" for m in MADE_BY)
         + ". Gains fall as the radius of the regression grows."
     )
-    figure = _figure(exact, seen, by_radius)
-    return Evidence(comparisons, figure, notes)
+    return Evidence(comparisons, _figure(seen, by_radius), notes)
 
 
 def _context(x: np.ndarray, y: np.ndarray, radius: int = 1) -> SpatialContext:
@@ -288,80 +285,30 @@ def _layers(maps: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
     return predicted, *_mean(found)
 
 
-def _written_out(made_by: str, phi: float, radius: int) -> Comparison:
-    """The closed form on a small torus against traces of dense matrices; radius: of the
-    regression.
-    """
-    exact = gains(spectra(made_by, phi, symbol(DENSE_SIZE, 1)), symbol(DENSE_SIZE, radius))
-    return worst(
-        f"closed form, 12 x 12 tiles, made by {made_by}, radius {radius}",
-        exact,
-        _by_matrices(made_by, phi, radius),
-        1e-12,
-        ROUNDING,
-        scale=float(exact.max()),
-    )
-
-
-def _by_matrices(made_by: str, phi: float, radius: int) -> np.ndarray:
-    """The three gains on 12 x 12 tiles, by traces of dense matrices."""
-    n = DENSE_SIZE**2
-    W, V = (
-        tiles_of((DENSE_SIZE, DENSE_SIZE), n, r, "queen", True, "around-09").mean.toarray()
-        for r in (1, radius)
-    )
-    eye = np.eye(n)
-    c = COEFFICIENT[made_by]
-    X = np.linalg.inv(eye - phi * W)
-    spread = np.linalg.inv(eye - c * W)
-    of_x = {"features": eye + c * W, "scores": spread, "residuals": eye}[made_by]
-    of_e = eye if made_by == "features" else spread
-    # fields as matrices on (white noise of x, white noise of e): inner products are traces
-    x = np.hstack([X, 0 * eye])
-    y = np.hstack([of_x @ X, of_e])
-    dot = lambda a, b: float(np.sum(a * b))
-    base = dot(x, y) / dot(x, x)
-    means = (V @ x, V @ y, V @ (y - base * x))
-    found = []
-    for z in means:
-        gram = np.array([[dot(x, x), dot(x, z)], [dot(x, z), dot(z, z)]])
-        right = np.array([dot(x, y), dot(z, y)])
-        found.append(right @ np.linalg.solve(gram, right) / dot(y, y))
-    return np.array(found) - base * dot(x, y) / dot(y, y)
-
-
 def _figure(
-    exact: dict[str, np.ndarray],
-    seen: dict[str, list[SpatialContext]],
-    by_radius: dict[int, list[SpatialContext]],
+    seen: dict[str, list[SpatialContext]], by_radius: dict[int, list[SpatialContext]]
 ) -> Figure:
-    bars: list[Mark] = []
-    curves: list[Mark] = []
     radii = np.arange(1, 7)
     spectrum = spectra("scores", PHI, symbol(SIZE, 1))
     wide = np.array([gains(spectrum, symbol(SIZE, int(r))) for r in radii])
-    found = [_gains_of(seen[m]) for m in MADE_BY]
-    ways = [_gains_of(by_radius[r]) for r in RADII]
+    # (cases, gains, mean and error)
+    found = np.array([_gains_of(seen[m]) for m in MADE_BY]).swapaxes(1, 2)
+    ways = np.array([_gains_of(by_radius[r]) for r in RADII]).swapaxes(1, 2)
+    each: list[Mark] = []
+    curves: list[Mark] = []
     for j, name in enumerate(MADE_BY):
-        at = np.arange(3) + 0.26 * (j - 1)
-        ends = np.stack([at - 0.11, at + 0.11, np.full(3, np.nan)], axis=1).ravel()
-        level = np.repeat([exact[m][j] for m in MADE_BY], 3)
-        bars.append(Line(ends, level, f"neighbours' {name}", j))
-        errors = [BAND * e[j] for _, e in found]
-        bars.append(Points(at, [m[j] for m, _ in found], "", j, errors))
-        curves.append(Line(radii, wide[:, j], f"neighbours' {name}", j))
-        errors = [BAND * e[j] for _, e in ways]
-        curves.append(Points(RADII, [m[j] for m, _ in ways], "", j, errors))
-    measured = legend("measured")
+        label = f"neighbours' {name}"
+        each.append(sampled_points(np.arange(3) + 0.26 * (j - 1), found[:, j], label, j))
+        curves.append(Line(radii, wide[:, j], label, j))
+        curves.append(sampled_points(RADII, ways[:, j], "", j))
 
     return figure(
         "Which neighbours matter",
         panel(
             "which gain is largest",
             "what made the scores",
-            "gain in R^2",
-            *bars,
-            measured,
+            "gain in R^2, measured",
+            *each,
             x_names=MADE_BY,
         ),
         panel(
@@ -369,7 +316,7 @@ def _figure(
             "radius of the regression",
             "gain in R^2",
             *curves,
-            measured,
+            legend("measured"),
         ),
     )
 
@@ -408,13 +355,13 @@ CLAIM = Claim(
     ),
     routes=("means over frequencies", "spatial_context on sampled maps"),
     check=check,
-    snippet=(
-        "import numpy as np\n"
-        "import attnscope as at\n"
-        "from attnscope_claims.around.torus_fields import field, gains, spectra, symbol\n"
-        "w = symbol(64, 1)\n"
-        "print('exact', gains(spectra('scores', 0.6, w), w))\n"
-        "x, y = field('scores', 0.6, w, np.random.default_rng(0))\n"
-        "print(at.spatial_context(y.ravel(), x.reshape(-1, 1), (64, 64), radius=1, wrap=True))\n"
-    ),
+    snippet="""\
+import numpy as np
+import attnscope as at
+from attnscope_claims.around.torus_fields import field, gains, spectra, symbol
+w = symbol(64, 1)
+print('exact', gains(spectra('scores', 0.6, w), w))
+x, y = field('scores', 0.6, w, np.random.default_rng(0))
+print(at.spatial_context(y.ravel(), x.reshape(-1, 1), (64, 64), radius=1, wrap=True))
+""",
 )

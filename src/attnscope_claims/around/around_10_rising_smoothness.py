@@ -23,21 +23,21 @@ and that part does not fall with L. 1/L + 0.8 % is allowed on top of 5 standard 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, STANDARD_ERRORS, Z, mean_and_error, stated, worst
+from attnscope.claims.compare import STANDARD_ERRORS, Z, mean_and_error, stated, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Mark, Points
-from attnscope.predictors.operators.context_attention import cme_variance
+from attnscope.figures.figure import Figure, Line, Mark
 from attnscope.theory.exchangeable.kernel_curve import kernel_bayes_curve
 from attnscope.theory.exchangeable.kernel_spectra import Spectrum, product_spectrum
-from attnscope_claims.drawing import legend, panel
+from attnscope_claims.around.cme_errors import QUERIES, mean_variance, variance_curve
+from attnscope_claims.drawing import figure, legend, panel, sampled_points
 
 DIMENSIONS = (1, 8, 32)
 LENGTHS = np.array([64, 256, 1024])
-QUERIES = 128
 FAR_LENGTHS = np.array([10**2, 10**3, 10**4, 10**5])
 SATURATED_DIMENSIONS = (16, 32)  # between these nothing changes
 EQUAL_DIMENSIONS = (1, 2, 3, 4)  # dimensions with all coordinates alike
@@ -174,9 +174,7 @@ def _paired_growth(contexts: int, seed: int) -> tuple[float, float]:
         for j, d in enumerate(SATURATED_DIMENSIONS):
             law = _rising_law(d)
             trace = float(_kernel(law, x[:1, :d], x[:1, :d])[0, 0])
-            kernel = lambda a, b, law=law: _kernel(law, a, b)
-            left = cme_variance(x[:QUERIES, :d], x[QUERIES:, :d], kernel, ridge=trace / 4)
-            found[i, j] = float(np.mean(left)) / trace
+            found[i, j] = mean_variance(x[:, :d], partial(_kernel, law), trace / 4) / trace
     return mean_and_error(found[:, 1] / found[:, 0] - 1)
 
 
@@ -242,18 +240,8 @@ def _variance_curve(
     law: Law, trace: float, contexts: tuple[int, ...], rng: np.random.Generator
 ) -> Curve:
     """Mean posterior variance at each length, with standard errors over contexts."""
-    kernel = lambda x, y: _kernel(law, x, y)
-    d = len(law[0])
-    means = []
-    errors = []
-    for L, n in zip(LENGTHS, contexts):
-        per = [
-            float(np.mean(cme_variance(x[:QUERIES], x[QUERIES:], kernel, ridge=trace / 4)))
-            for x in (rng.random((QUERIES + int(L), d)) for _ in range(n))
-        ]
-        means.append(np.mean(per))
-        errors.append(np.std(per, ddof=1) / n**0.5)
-    return np.array(means), np.array(errors)
+    draw = lambda n: rng.random((n, len(law[0])))
+    return variance_curve(draw, partial(_kernel, law), trace / 4, LENGTHS, contexts)
 
 
 def _figure(
@@ -264,24 +252,23 @@ def _figure(
 ) -> Figure:
     grid = np.unique(np.geomspace(32, 1e5, 16).astype(int))
     rising: list[Mark] = []
-    for color, (d, (mean, error)) in enumerate(shown.items()):
+    for color, (d, pairs) in enumerate(shown.items()):
         # of the two that nearly coincide the upper one is dashed
         curve = _relative_excess(spectra[d], grid)
         rising.append(Line(grid, curve, f"d = {d}", color, dashed=d == DIMENSIONS[-1]))
-        rising.append(Points(LENGTHS, mean, "", color, BAND * error))
-    rising.append(legend("sampled"))
+        rising.append(sampled_points(LENGTHS, np.transpose(pairs), "", color))
     same: list[Mark] = [
         Line(grid, _relative_excess(s, grid), f"d = {d}", 0 if d == 1 else d + 1)
         for d, s in alike.items()
     ]
-    same.append(Points(LENGTHS, drawn[0], "", EQUAL_DIMENSIONS[-1] + 1, BAND * drawn[1]))
-    same.append(legend("sampled"))
-    panels = tuple(
-        panel(title, "context length L", "excess/trace", *m, log="xy")
-        for title, m in (("smoothness 1, 2, 3, 3, ...", rising), ("all alike", same))
+    same.append(sampled_points(LENGTHS, np.transpose(drawn), "", EQUAL_DIMENSIONS[-1] + 1))
+    return figure(
+        "Rising smoothness: the dimension stops mattering",
+        *(
+            panel(title, "context length L", "excess/trace", *m, legend("sampled"), log="xy")
+            for title, m in (("smoothness 1, 2, 3, 3, ...", rising), ("all alike", same))
+        ),
     )
-    title = "Rising smoothness: the dimension stops mattering"
-    return Figure(title, panels, columns=2)
 
 
 CLAIM = Claim(
@@ -315,14 +302,14 @@ CLAIM = Claim(
         "cme_variance on sampled contexts, kernel by Bernoulli polynomials",
     ),
     check=check,
-    snippet=(
-        "import numpy as np\n"
-        "import attnscope as at\n"
-        "for d in (1, 8, 16, 32):\n"
-        "    i = np.arange(1, d + 1)\n"
-        "    s = at.product_spectrum(np.minimum(i, 3), 2.0**-i)\n"
-        "    noise = (s.trace / 4) ** 0.5\n"
-        "    curve = at.kernel_bayes_curve(*s[:2], noise, [100, 1000, 10_000], s.trace)\n"
-        "    print(d, curve.excess / s.trace)\n"
-    ),
+    snippet="""\
+import numpy as np
+import attnscope as at
+for d in (1, 8, 16, 32):
+    i = np.arange(1, d + 1)
+    s = at.product_spectrum(np.minimum(i, 3), 2.0**-i)
+    noise = (s.trace / 4) ** 0.5
+    curve = at.kernel_bayes_curve(*s[:2], noise, [100, 1000, 10_000], s.trace)
+    print(d, curve.excess / s.trace)
+""",
 )

@@ -148,23 +148,23 @@ def _own_excess(N: int, n: int, size: int, rng: np.random.Generator) -> np.ndarr
 
 
 def _figure(shared: np.ndarray, own: np.ndarray) -> Figure:
-    many = np.unique(np.geomspace(4, 256, 25).astype(int))
-    even = many + many % 2  # odd numbers differ a little: one line, no teeth
-    marks: list[Mark] = []
-    for color, n in enumerate((5, 20, 80)):
-        curve = [shared_layer_risk(int(N), n, NOISE).excess for N in even]
-        marks.append(Line(even, curve, f"shared, n = {n}", color))
-        here = [i for i, (_, sequences) in enumerate(SHARED_SIZES) if sequences == n]
-        x = [SHARED_SIZES[i][0] for i in here]
-        marks.append(sampled_points(x, shared[here], "", color))
-    for color, n in ((1, 20), (2, 80)):
-        N = np.arange(4, n - 1)
-        curve = [shared_layer_risk(int(k), n, NOISE, False).excess for k in N]
-        marks.append(Line(N, curve, f"own weights, n = {n}", color, dashed=True))
-        here = [i for i, (_, sequences) in enumerate(OWN_SIZES) if sequences == n]
-        x = [OWN_SIZES[i][0] for i in here]
-        marks.append(sampled_points(x, own[here], "", color))
-    marks.append(legend("least squares, drawn"))
+    # odd numbers differ a little: even ones alone make one line without teeth
+    even = 2 * np.unique(np.geomspace(2, 128, 25).astype(int))
+    marks: list[Mark] = [legend("least squares, drawn")]
+    for words, sizes, drawn in (
+        ("shared", SHARED_SIZES, shared),
+        ("own weights", OWN_SIZES, own),
+    ):
+        alone = words != "shared"
+        for color, n in enumerate((5, 20, 80)):
+            here = [i for i, (_, sequences) in enumerate(sizes) if sequences == n]
+            N = np.arange(4, n - 1) if alone else even
+            if here:
+                curve = [shared_layer_risk(int(k), n, NOISE, not alone).excess for k in N]
+                marks += [
+                    Line(N, curve, f"{words}, n = {n}", color, dashed=alone),
+                    sampled_points([sizes[i][0] for i in here], drawn[here], "", color),
+                ]
     only = panel("error per position", "positions N", "excess error", *marks, log="xy")
     return figure("A shared layer learns from every position", only)
 
@@ -193,10 +193,10 @@ CLAIM = Claim(
         "least squares in real space on drawn sequences",
     ),
     check=check,
-    snippet=(
-        "import attnscope as at\n"
-        "for positions in (8, 32, 128):\n"
-        "    print(positions, at.shared_layer_risk(positions, sequences=20, noise=0.5).excess)\n"
-        "print(at.shared_layer_risk(8, sequences=20, noise=0.5, shared=False).excess)\n"
-    ),
+    snippet="""\
+import attnscope as at
+for positions in (8, 32, 128):
+    print(positions, at.shared_layer_risk(positions, sequences=20, noise=0.5).excess)
+print(at.shared_layer_risk(8, sequences=20, noise=0.5, shared=False).excess)
+""",
 )

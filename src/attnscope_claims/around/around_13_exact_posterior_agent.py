@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, exact_count, sampled, stated, worst
+from attnscope.claims.compare import exact_count, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope_claims.around import posterior_agents as agents
@@ -29,7 +29,7 @@ from attnscope_claims.around.acting_agents import (
     pull_arms,
     walk_corridor,
 )
-from attnscope_claims.drawing import figure, legend, level, panel
+from attnscope_claims.drawing import figure, legend, level, panel, sampled_points
 
 GAP = 0.09
 STEPS = 100
@@ -41,8 +41,6 @@ SIMULATED_WALK = (200, 0.08)  # T and gap of the simulated walks
 CONSTANT_TOLERANCE = (
     5e-6  # of the worst-case constant: five times what a pilot left at T = 100 and 400
 )
-SUM_ROUNDING = 1e-9  # roundoff of sums over 1e5 states and hundreds of steps
-SUM_ROUNDING_WHY = "roundoff of sums over 1e5 states and hundreds of steps"
 # What the statement says: regret over sqrt(T) in the worst case, greedy and posterior sampling; the
 # probability that a greedy agent never tries the second of two unknown arms, and what it loses a step
 # in the end; the exponent of T with which posterior sampling's loss a step falls from 50 to 100 steps;
@@ -66,11 +64,11 @@ def check(context: Context) -> Evidence:
     rng = np.random.default_rng([context.seed, 713])
     runs = context.pick(20_000, 400_000)
     exact = {name: _exact_regret(name) for name in NAMES[:2]}
-    best = {T: _best_policy(T) for T in TIMES}
+    least, choices = agents.optimal_policy(OPTIMAL_STEPS)
     seen = {
         "posterior sampling": pull_arms(by_sampling, STEPS, runs, rng),
         "greedy": pull_arms(by_mean, STEPS, runs, rng),
-        "optimal": pull_arms(by_table(best[OPTIMAL_STEPS][1]), OPTIMAL_STEPS, runs, rng),
+        "optimal": pull_arms(by_table(choices), OPTIMAL_STEPS, runs, rng),
     }
     at = np.array(TIMES) - 1
     stays, stays_error = seen["greedy"][2:]
@@ -97,27 +95,17 @@ def check(context: Context) -> Evidence:
         *_unknown_arms(exact, stays, stays_error),
         sampled(
             f"two arms, optimal for {OPTIMAL_STEPS} steps",
-            best[OPTIMAL_STEPS][0],
+            least,
             seen["optimal"][0][-1],
             seen["optimal"][1][-1],
         ),
-        worst(
-            "optimal: backward value and forward regret",
-            [best[T][0] for T in TIMES],
-            [_forward_regret(T) for T in TIMES],
-            SUM_ROUNDING,
-            SUM_ROUNDING_WHY,
-        ),
         *_corridors(runs, rng),
     )
-    rate = [np.log(exact[n][99] / exact[n][49]) / np.log(2) for n in NAMES[:2]]
-    limits = [agents.worst_gap(sampling)[0] for sampling in (False, True)]
     notes = (
-        f"Worst case of two swapped arms: {limits[0]:.6f} sqrt(T) greedy, {limits[1]:.6f} sqrt(T) "
-        f"posterior sampling. Exponent from 50 to 100 steps of two arms: {rate[0]:.2f} posterior "
-        f"sampling, {rate[1]:.2f} greedy, which is on its way to 1: it can stay at the worse arm."
+        "A greedy agent's exponent of T is on its way to 1, since it can stay at the worse arm; "
+        "that of posterior sampling is on its way to 1/2."
     )
-    return Evidence(comparisons, _figure(exact, best, seen), notes)
+    return Evidence(comparisons, _figure(exact, seen), notes)
 
 
 def _unknown_arms(
@@ -127,14 +115,6 @@ def _unknown_arms(
     loss = {name: np.diff(exact[name], prepend=0.0)[[49, 99]] for name in NAMES[:2]}
     greedy, drawn = loss["greedy"], loss["posterior sampling"]
     return (
-        worst(
-            "greedy never tries the second arm: 2 - 6 log(4/3)",
-            2 - 6 * float(np.log(4 / 3)),
-            agents.greedy_stays(URN_STEPS),
-            5e-4,
-            "arms with a chance near 1/2 leave late: some 0.3/2000 at 2000 steps",
-            routes=("gambler's ruin, integrated over arms", "urn of 2000 steps"),
-        ),
         worst(
             "greedy never tries the second arm, as stated",
             STUCK_PROBABILITY,
@@ -204,16 +184,6 @@ def _exact_regret(name: str) -> np.ndarray:
     return agents.bernoulli_regret(STEPS, lambda t: levels[t])
 
 
-@cache
-def _best_policy(steps: int) -> tuple[float, list[agents.Level]]:
-    return agents.optimal_policy(steps)
-
-
-def _forward_regret(steps: int) -> float:
-    choices = _best_policy(steps)[1]
-    return float(agents.bernoulli_regret(steps, lambda t: choices[t])[-1])
-
-
 # -- corridor --------------------------------------------------------------------------------------
 
 
@@ -223,72 +193,57 @@ def threshold(gap: float) -> float:
 
 
 def _corridors(runs: int, rng: np.random.Generator) -> tuple[Comparison, ...]:
-    found: list[Comparison] = []
-    for T, gap, plans in WALKS:
-        stays = (
-            gap * T - CORRIDOR * (0.5 + gap) / 2
-        )  # half of the time at the worse arm for ever
-        oracle = agents.corridor_oracle(T, CORRIDOR, gap)
-        best, _ = _bayes(T, gap)
-        for U in plans:
-            regret = oracle - _planned_value(T, gap, U)
-            below = threshold(gap) >= U
-            found.append(
-                worst(
-                    f"corridor, T = {T}, plan {U}: {'linear' if below else 'as Bayes'}",
-                    stays if below else oracle - best,
-                    regret,
-                    1e-6,
-                    "linear: roundoff; plans of 20 and 6 lose less than 1e-7 to Bayes (a pilot), ten times that",
-                    key=f"plan-{U}-of-{T}",
-                    routes=(
-                        "closed form below the threshold, Bayes above it",
-                        "forward sums",
-                    ),
-                )
-            )
-    found += _around_threshold()
     T, gap = SIMULATED_WALK
-    value, rule = _bayes(T, gap)
-    far = agents.lookahead_rule(T, CORRIDOR, gap, T)
-    forward = agents.corridor_value(T, CORRIDOR, gap, rule)
-    found.append(
-        worst(
-            "corridor: backward value and forward sum",
-            value,
-            forward,
-            SUM_ROUNDING,
-            SUM_ROUNDING_WHY,
-        )
-    )
-    earned = [agents.corridor_value(T, CORRIDOR, gap, given) for given in (rule, far)]
-    for name, key, predicted, given in zip(
-        ("Bayes", f"plan {T}"), ("bayes-drawn", "far-drawn"), earned, (rule, far)
-    ):
-        drawn = walk_corridor(T, gap, CORRIDOR, given, runs, rng)
-        found.append(sampled(f"corridor, {name}, sampled", predicted, *drawn, key=key))
-    found.append(
+    rules = _bayes(T, gap)[1], agents.lookahead_rule(T, CORRIDOR, gap, T)
+    earned = [agents.corridor_value(T, CORRIDOR, gap, rule) for rule in rules]
+    names = (("Bayes", "bayes-drawn"), (f"plan {T}", "far-drawn"))
+    return (
+        *(_compare_plan(T, gap, plan) for T, gap, plans in WALKS for plan in plans),
+        *_around_threshold(),
+        *(
+            sampled(
+                f"corridor, {name}, sampled",
+                value,
+                *walk_corridor(T, gap, CORRIDOR, rule, runs, rng),
+                key=key,
+            )
+            for (name, key), value, rule in zip(names, earned, rules)
+        ),
         stated(
             "too-far",
             f"corridor, plan {T}: lost to Bayes, as stated",
             FAR_PLAN_LOSS,
             earned[0] - earned[1],
             0.01,
-        )
+        ),
     )
-    return tuple(found)
 
 
-def _around_threshold() -> list[Comparison]:
+def _compare_plan(T: int, gap: float, plan: int) -> Comparison:
+    below = threshold(gap) >= plan
+    return worst(
+        f"corridor, T = {T}, plan {plan}: {'linear' if below else 'as Bayes'}",
+        _stuck_regret(T, gap) if below else _bayes_regret(T, gap),
+        _plan_regret(T, gap, plan),
+        1e-6,
+        "linear: roundoff; plans of 20 and 6 lose less than 1e-7 to Bayes (a pilot), ten times that",
+        key=f"plan-{plan}-of-{T}",
+        routes=("closed form below the threshold, Bayes above it", "forward sums"),
+    )
+
+
+def _around_threshold() -> tuple[Comparison, ...]:
     """Which of the plans around the threshold has linear regret, T = 800; and the best plans."""
     T, gap, _ = WALKS[0]
-    oracle = agents.corridor_oracle(T, CORRIDOR, gap)
-    stays = gap * T - CORRIDOR * (0.5 + gap) / 2
-    regrets = {U: oracle - _planned_value(T, gap, U) for U in NEAR_THRESHOLD}
-    linear = max((U for U, r in regrets.items() if abs(r - stays) < 1e-6), default=0)
+    stuck = [
+        plan
+        for plan in NEAR_THRESHOLD
+        if abs(_plan_regret(T, gap, plan) - _stuck_regret(T, gap)) < 1e-6
+    ]
+    linear = max(stuck, default=0)
     known = float(np.floor(threshold(gap)))
     what = "longest plan with linear regret, T = 800"
-    return [
+    return (
         exact_count(f"{what}: m (1 + 2D)/(4D)", known, linear, key="threshold"),
         exact_count(f"{what}, as stated", LONGEST_STUCK, linear, key="longest"),
         worst(
@@ -300,14 +255,25 @@ def _around_threshold() -> list[Comparison]:
             key="as-bayes",
             scale=1.0,
         ),
-    ]
+    )
+
+
+def _stuck_regret(T: int, gap: float) -> float:
+    """Half of the runs stay at the worse arm for ever."""
+    return gap * T - CORRIDOR * (0.5 + gap) / 2
+
+
+def _bayes_regret(T: int, gap: float) -> float:
+    return agents.corridor_oracle(T, CORRIDOR, gap) - _bayes(T, gap)[0]
+
+
+def _plan_regret(T: int, gap: float, plan: int) -> float:
+    return agents.corridor_oracle(T, CORRIDOR, gap) - _planned_value(T, gap, plan)
 
 
 def _over_bayes(T: int, gap: float, plan: int) -> float:
     """Relative excess of the regret of a plan over that of the Bayes-optimal agent."""
-    oracle = agents.corridor_oracle(T, CORRIDOR, gap)
-    best = oracle - _bayes(T, gap)[0]
-    return (oracle - _planned_value(T, gap, plan)) / best - 1
+    return _plan_regret(T, gap, plan) / _bayes_regret(T, gap) - 1
 
 
 @cache
@@ -328,41 +294,30 @@ def _planned_value(T: int, gap: float, plan: int) -> float:
 
 def _figure(
     exact: dict[str, np.ndarray],
-    best: dict[int, tuple[float, list[agents.Level]]],
     seen: dict[str, tuple[np.ndarray, np.ndarray, float, float]],
 ) -> Figure:
     few = np.unique(np.geomspace(2, STEPS, 12).astype(int))
-    arms: list[Mark] = []
+    arms: list[Mark] = [legend("sampled")]
     for i, name in enumerate(NAMES[:2]):
-        t = np.arange(1, STEPS + 1)
-        arms.append(Line(t, exact[name], name, i))
-        mean, error = seen[name][:2]
-        arms.append(Points(few, mean[few - 1], "", i, BAND * error[few - 1]))
+        pairs = np.stack(seen[name][:2], axis=1)[few - 1]
+        arms.append(Line(np.arange(1, STEPS + 1), exact[name], name, i))
+        arms.append(sampled_points(few, pairs, "", i))
     shown = [2, 4, 8, 16, *TIMES]
-    values = [best[n][0] if n in best else agents.optimal_policy(n)[0] for n in shown]
-    arms.append(Line(shown, values, NAMES[2], 2))
-    mean, error = seen["optimal"][:2]
-    arms.append(Points([OPTIMAL_STEPS], mean[-1:], "", 2, BAND * error[-1:]))
-    arms.append(legend("sampled"))
-    steps, gap, _ = WALKS[0]
-    oracle = agents.corridor_oracle(steps, CORRIDOR, gap)
-    regrets = [(oracle - _planned_value(steps, gap, int(U))) / steps**0.5 for U in PLANS]
-    floor = (oracle - _bayes(steps, gap)[0]) / steps**0.5
-    ends = [float(PLANS[0]), float(PLANS[-1])]
-    walls: tuple[Mark, ...] = (
-        Line([threshold(gap)] * 2, [floor, regrets[0]], "threshold", 3, dashed=True),
-        level(ends, floor, "Bayes", 4),
-        Points(PLANS, regrets, "plans", 5),
-    )
+    arms.append(Line(shown, [agents.optimal_policy(n)[0] for n in shown], NAMES[2], 2))
+    T, gap, _ = WALKS[0]
+    regrets = [_plan_regret(T, gap, int(U)) / T**0.5 for U in PLANS]
+    floor = _bayes_regret(T, gap) / T**0.5
 
     return figure(
         "Regret of agents with the exact posterior",
         panel("two Bernoulli arms", "steps", "Bayesian regret", *arms, log="xy"),
         panel(
-            f"corridor of {CORRIDOR}, T = {steps}",
+            f"corridor of {CORRIDOR}, T = {T}",
             "steps planned",
             "regret / sqrt(T)",
-            *walls,
+            Line([threshold(gap)] * 2, [floor, regrets[0]], "threshold", 3, dashed=True),
+            level(PLANS, floor, "Bayes", 4),
+            Points(PLANS, regrets, "plans", 5),
         ),
     )
 
@@ -402,12 +357,12 @@ CLAIM = Claim(
     ),
     routes=("sums over all states", "agents that act on drawn rewards"),
     check=check,
-    snippet=(
-        "from attnscope_claims.around import posterior_agents as agents\n"
-        "print('constants', agents.worst_gap(False)[0], agents.worst_gap(True)[0])\n"
-        "levels = agents.sampling_probabilities(50)\n"
-        "print('sampling', agents.bernoulli_regret(50, lambda t: levels[t])[-1])\n"
-        "print('greedy', agents.bernoulli_regret(50, agents.greedy_choices)[-1])\n"
-        "print('optimal', agents.optimal_policy(50)[0])\n"
-    ),
+    snippet="""\
+from attnscope_claims.around import posterior_agents as agents
+print('constants', agents.worst_gap(False)[0], agents.worst_gap(True)[0])
+levels = agents.sampling_probabilities(50)
+print('sampling', agents.bernoulli_regret(50, lambda t: levels[t])[-1])
+print('greedy', agents.bernoulli_regret(50, agents.greedy_choices)[-1])
+print('optimal', agents.optimal_policy(50)[0])
+""",
 )

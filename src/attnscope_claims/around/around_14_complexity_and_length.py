@@ -14,21 +14,22 @@ False alarm: 5 standard errors, 6e-7 for each of 18 entries.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from attnscope.claims.claim import Claim, Comparison, Context, Evidence
-from attnscope.claims.compare import BAND, Z, exact_count, mean_and_error, worst
+from attnscope.claims.compare import Z, exact_count, mean_and_error, worst
 from attnscope.claims.provenance import Provenance
-from attnscope.figures.figure import Figure, Line, Mark, Points
+from attnscope.figures.figure import Figure, Line
 from attnscope_claims.around import head_complexity as head
-from attnscope_claims.drawing import figure, legend, level, panel
+from attnscope_claims.drawing import figure, legend, level, panel, sampled_points
 from attnscope_claims.sphere_errors import spread_slope
 
 LARGEST_QUERY = 1.5  # |q|
 LENGTHS = np.array([1, 2, 4, 8, 16, 64, 256, 1024])
 SEQUENCES = 400
 FAR_LENGTH = 4096  # and four times as long: where the approach to the limit is read off
-GRID = 1e-4
 SAMPLED_WHY = (
     "5 standard errors of both routes (6e-7 an entry) + 1/n: n = 400 instead of the limit"
 )
@@ -54,7 +55,6 @@ def check(context: Context) -> Evidence:
     mean, error = np.array(heads).T
     pooled_mean, pooled_error = np.array(sums).T
     growing = np.sqrt(2 * LENGTHS / np.pi)
-    three = _inside_gain(3, 4 * draws, rng)
     slope, slope_error = spread_slope(LENGTHS, pooled_mean, pooled_error)
     longer = LENGTHS >= LARGEST_AT
     comparisons = (
@@ -119,20 +119,7 @@ def check(context: Context) -> Evidence:
             for i, L in enumerate(LENGTHS)
         ),
         *_closed_forms(),
-        worst(
-            "complexity, L = 3",
-            head.three_tokens(LARGEST_QUERY),
-            head.at_the_ends(3, LARGEST_QUERY) + three[0],
-            Z * three[1] + GRID,
-            "5 standard errors of what q inside add (6e-7) + 1e-4: q on a grid",
-            routes=("quadrature over an angle and a radius", "ends in closed form + drawn"),
-        ),
         _approach(),
-        exact_count(
-            "length of the largest complexity",
-            LENGTHS[np.argmax(exact)],
-            LENGTHS[np.argmax(mean)],
-        ),
         worst(
             "sum pooling: complexity by L",
             growing,
@@ -148,8 +135,7 @@ def check(context: Context) -> Evidence:
         "Of the closed form at the ends, q inside add at most "
         f"{100 * float((more / ends).max()):.1f} %."
     )
-    figure = _figure(exact, ends, (mean, error), (pooled_mean, pooled_error))
-    return Evidence(comparisons, figure, notes)
+    return Evidence(comparisons, _figure(exact, ends, heads, sums), notes)
 
 
 def _inside_gain(L: int, draws: int, rng: np.random.Generator) -> tuple[float, float]:
@@ -208,32 +194,30 @@ def _power_of_approach() -> float:
     return float(np.log(near / far) / np.log(4))
 
 
-def _figure(
-    exact: np.ndarray,
-    ends: np.ndarray,
-    seen: tuple[np.ndarray, np.ndarray],
-    pooled: tuple[np.ndarray, np.ndarray],
-) -> Figure:
+def _figure(exact: np.ndarray, ends: np.ndarray, heads: Any, sums: Any) -> Figure:
     last = [float(LENGTHS[0]), float(LENGTHS[-1])]
-    one: tuple[Mark, ...] = (
-        Line(LENGTHS, exact, "one head", 0),
-        Line(LENGTHS, ends, "ends of q alone", 2, dashed=True),
-        level(last, head.limit(LARGEST_QUERY), "limit", 3),
-        Points(LENGTHS, seen[0], "sampled", 6, BAND * seen[1]),
-    )
-    both: tuple[Mark, ...] = (
-        Line(LENGTHS, np.sqrt(2 * LENGTHS / np.pi), "sum pooling", 1),
-        Points(LENGTHS, pooled[0], "", 1, BAND * pooled[1]),
-        Line(LENGTHS, exact, "one head", 0),
-        Points(LENGTHS, seen[0], "", 0, BAND * seen[1]),
-        legend("sampled"),
-    )
     label = "sqrt(n) times complexity"
-
     return figure(
         "Complexity against length",
-        panel("one head, |q| <= 1.5", "length L", label, *one, log="x"),
-        panel("beside sum pooling", "length L", label, *both, log="xy"),
+        panel(
+            "one head, |q| <= 1.5",
+            "length L",
+            label,
+            Line(LENGTHS, exact, "one head", 0),
+            Line(LENGTHS, ends, "ends of q alone", 2, dashed=True),
+            level(last, head.limit(LARGEST_QUERY), "limit", 3),
+            sampled_points(LENGTHS, heads, "sampled", 6),
+            log="x",
+        ),
+        panel(
+            "sum pooling",
+            "length L",
+            label,
+            Line(LENGTHS, np.sqrt(2 * LENGTHS / np.pi), "sum pooling", 1),
+            sampled_points(LENGTHS, sums, "", 1),
+            legend("sampled"),
+            log="xy",
+        ),
     )
 
 
@@ -268,13 +252,13 @@ CLAIM = Claim(
         "drawn tokens and signs, n = 400",
     ),
     check=check,
-    snippet=(
-        "import numpy as np\n"
-        "from attnscope_claims.around import head_complexity as head\n"
-        "rng = np.random.default_rng(0)\n"
-        "for L in (1, 2, 8, 64, 1024):\n"
-        "    exact = head.at_the_ends(L, 1.5) + head.inside(L, 1.5, 20_000, rng)[0]\n"
-        "    print(L, exact, head.sampled_suprema(L, 1.5, 400, 5_000, rng)[0].mean())\n"
-        "print('limit', head.limit(1.5))\n"
-    ),
+    snippet="""\
+import numpy as np
+from attnscope_claims.around import head_complexity as head
+rng = np.random.default_rng(0)
+for L in (1, 2, 8, 64, 1024):
+    exact = head.at_the_ends(L, 1.5) + head.inside(L, 1.5, 20_000, rng)[0]
+    print(L, exact, head.sampled_suprema(L, 1.5, 400, 5_000, rng)[0].mean())
+print('limit', head.limit(1.5))
+""",
 )

@@ -15,12 +15,7 @@ At the two ends X = G(Q), Y = G(-Q): max(|X|, |Y|) = (|X + Y| + |X - Y|)/2, so
 a lower bound in closed form. It is the complexity itself where no q inside is ever best: L = 1 (f
 is the token: sqrt(2/pi)), L = 2 (a middle count gives tanh q: (1 + t)/sqrt(pi)) and L -> inf (f ->
 tanh q: t sqrt(2/pi)), which it approaches as sqrt(2/pi) (t + (1 - t^2)/sqrt L). What q inside add
-is the mean of a small positive number. L = 3: the counts 0 and 3 give one normal number of
-deviation 1/2, and given the other two, with b = their part, M = max b, m = max(-b),
-
-    sup |G| = (M + m)/2 + |g/2 + (M - m)/2|,
-
-whose mean over g is that of a folded normal variable; the rest is an angle and a radius.
+is the mean of a small positive number.
 
 Sum pooling, f = v sum_l x_l, has sqrt(2 L/pi). Derived for this project.
 """
@@ -28,11 +23,11 @@ Sum pooling, f = v sum_l x_l, has sqrt(2 L/pi). Derived for this project.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaln, ndtr
+from scipy.special import gammaln
 
-from attnscope.numerics.integrals.quadrature import legendre
+from attnscope.claims.compare import mean_and_error
 
-__all__ = ["at_the_ends", "inside", "limit", "near_limit", "sampled_suprema", "three_tokens"]
+__all__ = ["at_the_ends", "inside", "limit", "near_limit", "sampled_suprema"]
 
 ROOT = float(np.sqrt(2 / np.pi))
 QUERIES = (
@@ -40,8 +35,6 @@ QUERIES = (
 )
 REACH = 7.0  # standard deviations of k that are kept: 2e-12 lie beyond
 SMALL_QUERY = 1e-13  # share of the largest eigenvalue that rounding leaves
-ANGLES = 2000  # of the two middle counts: halving them moves the mean by less than 1e-8
-RADII = 60  # nodes in the radius
 
 
 def limit(Q: float) -> float:
@@ -86,25 +79,7 @@ def inside(L: int, Q: float, draws: int, rng: np.random.Generator) -> tuple[floa
     roots = vectors[:, kept] * np.sqrt(values[kept])
     G = np.abs(rng.standard_normal((draws, int(kept.sum()))) @ roots.T)
     more = G.max(axis=1) - np.maximum(G[:, 0], G[:, -1])
-    return float(more.mean()), float(more.std(ddof=1) / draws**0.5)
-
-
-def three_tokens(Q: float) -> float:
-    """L = 3 by quadrature; see the module docstring."""
-    q = np.linspace(-Q, Q, 20 * QUERIES)
-    middle = np.sqrt(3 / 8) * _head(np.array([1, 2]), 3, q)
-    angle = 2 * np.pi * (np.arange(ANGLES) + 0.5) / ANGLES
-    b = np.cos(angle)[:, None] * middle[0] + np.sin(angle)[:, None] * middle[1]
-    high = b.max(axis=1)
-    low = (-b).max(axis=1)
-    u, weight = legendre(RADII)
-    # the radius of two normal numbers, P(radius < r) = 1 - e^{-r^2/2}, cut where 1e-16 is left
-    r = 8.6 * u
-    density = 8.6 * weight * r * np.exp(-(r**2) / 2)
-    d = (high - low)[:, None] / 2 * r
-    folded = 0.5 * ROOT * np.exp(-2 * d**2) + d * (1 - 2 * ndtr(-2 * d))
-    total = (high + low)[:, None] / 2 * r + folded
-    return float((total @ density).mean())
+    return mean_and_error(more)
 
 
 def sampled_suprema(

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -80,25 +79,19 @@ class Best(NamedTuple):
     gain: float
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Quadrature nodes for the scores of both kinds of tokens, split at 0 for kinks."""
-
-    task: SingleLocation
-
-    def moments(
-        self, sigma: Callable[[np.ndarray], np.ndarray], lam: float
-    ) -> tuple[float, float, float]:
-        """E a_J, E a_J^2, E a_0^2 of a_l = sigma(lam u_l)."""
-        s = self.task.signal
-        gam = self.task.gamma
-        (g1, w1), (g0, w0) = (
-            normal_panels([(-m / sd, 1 / max(lam * sd, 1e-9))], [-m / sd])[0]
-            for m, sd in ((s, gam), (0.0, 1.0))
-        )
-        a1 = sigma(lam * (s + gam * g1))
-        a0 = sigma(lam * g0)
-        return float(w1 @ a1), float(w1 @ (a1 * a1)), float(w0 @ (a0 * a0))
+def _moments(
+    task: SingleLocation, sigma: Callable[[np.ndarray], np.ndarray], lam: float
+) -> tuple[float, float, float]:
+    """E a_J, E a_J^2, E a_0^2 of a_l = sigma(lam u_l), by nodes that are split at 0 for kinks."""
+    s = task.signal
+    gam = task.gamma
+    (g1, w1), (g0, w0) = (
+        normal_panels([(-m / sd, 1 / max(lam * sd, 1e-9))], [-m / sd])[0]
+        for m, sd in ((s, gam), (0.0, 1.0))
+    )
+    a1 = sigma(lam * (s + gam * g1))
+    a0 = sigma(lam * g0)
+    return float(w1 @ a1), float(w1 @ (a1 * a1)), float(w0 @ (a0 * a0))
 
 
 def check(context: Context) -> Evidence:
@@ -157,16 +150,6 @@ def check(context: Context) -> Evidence:
     )
     title = f"Best risks, L = {LENGTH}, nu = {NU:g}"
     table = Table(title, ("activation", "risk"), rows, digits=4)
-    ends = {
-        name: b.temperature
-        for name, b in best.items()
-        if not 2 * LOWEST_TEMPERATURE < b.temperature < HIGHEST_TEMPERATURE / 2
-    }
-    notes += (
-        " Best at an end of the temperatures searched: "
-        + ", ".join(f"{x} ({t:.2g})" for x, t in ends.items())
-        + " (tanh and erf tend to linear there)."
-    )
     return Evidence(comparisons, _figure(drawn), notes, tables=(table,))
 
 
@@ -184,9 +167,8 @@ def _as_stated(name: str, value: float, found: list[float], key: str) -> Compari
 
 def ranking(task: SingleLocation) -> dict[str, Best]:
     """Every activation at its best temperature and gain; sigma* needs neither."""
-    scores = Scores(task)
     out = {
-        name: _best_temperature(task, partial(scores.moments, f))
+        name: _best_temperature(task, partial(_moments, task, f))
         for name, f in ACTIVATIONS.items()
     }
     out["sigma*"] = Best(
@@ -235,10 +217,10 @@ def _biased_sigmoid(task: SingleLocation) -> float:
     """Least risk of b sigmoid(lam u + bias), found numerically in (log lam, bias)
     with the best b.
     """
-    scores = Scores(task)
 
     def value(p: np.ndarray) -> float:
-        first, second, outside = scores.moments(lambda x: expit(x + p[1]), math.exp(p[0]))
+        sigmoid = lambda x: expit(x + p[1])
+        first, second, outside = _moments(task, sigmoid, math.exp(p[0]))
         return 1 - first**2 / (second + (task.length - 1) * outside)
 
     return float(
@@ -333,12 +315,11 @@ CLAIM = Claim(
     ),
     rests_on=("beyond-01-softmax-is-bayes",),
     check=check,
-    snippet=(
-        "import attnscope as at\n"
-        "task = at.SingleLocation.spiked(dim=20, length=10, strength=10.0)\n"
-        "oracle = at.Overlaps.oracle()\n"
-        "for head in (at.Erf(0.1), at.SoftplusAttention(3.0), at.optimal_sigma(task), "
-        "at.SoftmaxOne(3.0), at.Softmax(10**0.5)):\n"
-        "    print(head, at.risk(task, head, oracle).value)\n"
-    ),
+    snippet="""\
+import attnscope as at
+task = at.SingleLocation.spiked(dim=20, length=10, strength=10.0)
+oracle = at.Overlaps.oracle()
+for head in (at.Erf(0.1), at.SoftplusAttention(3.0), at.optimal_sigma(task), at.SoftmaxOne(3.0), at.Softmax(10**0.5)):
+    print(head, at.risk(task, head, oracle).value)
+""",
 )

@@ -232,12 +232,10 @@ CLAIM = Claim(
     ),
     rests_on=("beyond-06-several-tokens",),
     check=check,
-    snippet=(
-        "import attnscope as at\n"
-        "for a in (0.1, 1.0, 10.0):\n"
-        "    task = at.MultiLocation(dim=20, length=10, relevant=2, weights='dirichlet', "
-        "concentration=a, gamma=1.0, signal=3.0)\n"
-        "    print(a, task.bayes_risk(samples=20_000).value, at.risk(task, at.Softmax(0.81), "
-        "at.Overlaps.oracle()).value)\n"
-    ),
+    snippet="""\
+import attnscope as at
+for a in (0.1, 1.0, 10.0):
+    task = at.MultiLocation(dim=20, length=10, relevant=2, weights='dirichlet', concentration=a, gamma=1.0, signal=3.0)
+    print(a, task.bayes_risk(samples=20_000).value, at.risk(task, at.Softmax(0.81), at.Overlaps.oracle()).value)
+""",
 )

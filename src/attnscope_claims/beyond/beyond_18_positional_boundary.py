@@ -24,7 +24,7 @@ from attnscope.claims.claim import Claim, Context, Evidence
 from attnscope.claims.compare import mean_and_error, sampled, stated, worst
 from attnscope.claims.provenance import Provenance
 from attnscope.claims.series import Series
-from attnscope.figures.figure import Figure, Line, Points
+from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.tasks.planted.positional_semantic import PositionalSemantic
 from attnscope.theory.positional_semantic.phases import PositionalPhases, positional_phases
 from attnscope_claims.beyond.positional_integrals import (
@@ -42,6 +42,8 @@ NODES = trapezoidal(0.1)  # exact to rounding: halved, nothing moves by more tha
 LEAD_MIXES = np.array([0.62, 0.66, 0.7, 0.74, 0.78, 0.82, 0.86, 0.9, 0.94])
 SEMANTIC_MIXES = np.array([0.78, 0.82, 0.86, 0.9, 0.94])
 POSITIONAL_MIXES = np.array([0.42, 0.5, 0.58, 0.66, 0.74, 0.82, 0.9])
+BORDER_MIXES = (LEAD_MIXES, SEMANTIC_MIXES, POSITIONAL_MIXES)
+BORDERS = ("one loss at both", "semantic minimum ends", "positional minimum begins")
 DRAWN_MIXES = (0.62, 0.7, 0.82, 0.94)  # mixes of drawn tokens
 # What the statement says, for a share w = STATED_MIX: the contrasts where the positional minimum
 # begins, where both have one loss and where the semantic minimum ends; and at w = .7 the height of
@@ -67,7 +69,6 @@ def check(context: Context) -> Evidence:
         contrast_of(a) for a in (lead(LEAD_MIXES, ends(NODES, 1.0)), semantic, positional)
     ]
     measured = _borders_by_diagram()
-    names = ("one loss at both", "semantic minimum ends", "positional minimum begins")
     width = WIDEST_CONTRAST / CELLS**3
     n = context.pick(100_000, 2_000_000)
     rng = np.random.default_rng([context.seed, 818])
@@ -82,7 +83,7 @@ def check(context: Context) -> Evidence:
                 CELL_WHY,
                 key=key,
             )
-            for i, (key, name, p, m) in enumerate(zip(KEYS, names, predicted, measured))
+            for i, (key, name, p, m) in enumerate(zip(KEYS, BORDERS, predicted, measured))
         ),
         sampled(
             "loss at (0, 1) less loss at (P, 0), drawn tokens",
@@ -96,14 +97,7 @@ def check(context: Context) -> Evidence:
             f"contrasts of the three borders at w = {STATED_MIX:g}, as stated",
             range(3),
             CONTRASTS,
-            [
-                float(m[mixes == STATED_MIX][0])
-                for m, mixes in (
-                    (measured[2], POSITIONAL_MIXES),
-                    (measured[0], LEAD_MIXES),
-                    (measured[1], SEMANTIC_MIXES),
-                )
-            ],
+            [measured[i][BORDER_MIXES[i] == STATED_MIX][0] for i in (2, 0, 1)],
             5e-5 + width,
             why="half a printed digit and the width of a cell",
             routes=("stated", "lowest minimum over the whole set"),
@@ -111,10 +105,7 @@ def check(context: Context) -> Evidence:
         worst(
             "distance of the measured borders from straight lines in (1/w, A)",
             0.0,
-            [
-                _bend(w, c)
-                for w, c in zip((LEAD_MIXES, SEMANTIC_MIXES, POSITIONAL_MIXES), measured)
-            ],
+            [_bend(w, c) for w, c in zip(BORDER_MIXES, measured)],
             STRAIGHT_TOLERANCE,
             "three widths of the last cell, 3/100^3, times dA/dc < 1",
             key="straight",
@@ -145,7 +136,7 @@ def _borders_by_diagram() -> list[np.ndarray]:
     )
     return [
         np.array([_border_contrast(w, rule) for w in mixes])
-        for mixes, rule in zip((LEAD_MIXES, SEMANTIC_MIXES, POSITIONAL_MIXES), rules)
+        for mixes, rule in zip(BORDER_MIXES, rules)
     ]
 
 
@@ -194,24 +185,17 @@ def _figure(measured: list[np.ndarray]) -> Figure:
     w = np.linspace(0.35, 0.955, 243)
     semantic, positional = stable(w, NODES, 1.0)
     borders = [lead(w, ends(NODES, 1.0)), semantic, positional]
-    names = ("one loss at both", "semantic minimum ends", "positional minimum begins")
-    curves = []
-    for i, (a, name) in enumerate(zip(borders, names)):
+    marks: list[Mark] = []
+    for i, (a, name) in enumerate(zip(borders, BORDERS)):
         c = contrast_of(np.where((a >= 0.5) & (a < 1), a, 0.5))
         inside = (a >= 0.5) & (c <= 2) & (a < 1)
-        curves.append(Line(c[inside], w[inside], name, i))
-    dots = [
-        Points(m, mixes, "", i)
-        for i, (m, mixes) in enumerate(
-            zip(measured, (LEAD_MIXES, SEMANTIC_MIXES, POSITIONAL_MIXES))
-        )
-    ]
+        marks.append(Line(c[inside], w[inside], name, i))
+        marks.append(Points(measured[i], BORDER_MIXES[i], "", i))
     diagram = panel(
         "borders of the phases",
         "contrast c",
         "positional share w",
-        *curves,
-        *dots,
+        *marks,
         legend("by the diagram"),
         x_range=(0.7, 2.05),
         y_range=(0.33, 0.98),
@@ -246,11 +230,11 @@ CLAIM = Claim(
         "lowest minimum over the whole set by the series; drawn tokens",
     ),
     check=check,
-    snippet=(
-        "import attnscope as at\n"
-        "for c in (1.0691, 1.0693):\n"
-        "    task = at.PositionalSemantic(dim=1000, mix=0.7, contrast=c)\n"
-        "    lowest = at.positional_minima(task)[0]\n"
-        "    print(c, lowest.phase, lowest.loss.value)\n"
-    ),
+    snippet="""\
+import attnscope as at
+for c in (1.0691, 1.0693):
+    task = at.PositionalSemantic(dim=1000, mix=0.7, contrast=c)
+    lowest = at.positional_minima(task)[0]
+    print(c, lowest.phase, lowest.loss.value)
+""",
 )

@@ -49,14 +49,17 @@ def check(context: Context) -> Evidence:
     runs = context.pick(8, 64)
     comparisons: list[Comparison | Series] = []
     agreeing = 0
+    drawn = {}  # starts of the second pair by their ends
     for i, (w, c) in enumerate(PAIRS):
         task = PositionalSemantic(DIM, w, c)
         borders = _borders(task, RADII)
         for name, side in (("semantic", -1), ("positional", 1)):
             at = [(r, a + side * off) for r, a in zip(RADII, borders) for off in OFF_ANGLES]
-            starts = np.repeat(np.array(at), runs, axis=0)
-            reached = _ends(task, starts, STEP, context.seed)
-            flow = _flow(task, np.array(at))
+            starts = _plane(np.repeat(np.array(at), runs, axis=0))
+            reached = _ends(task, starts, context.seed)
+            flow = _flow(task, _plane(np.array(at)))
+            if i == 1:
+                drawn[name] = starts[:, reached == name]
             what = f"w = {w:g}, c = {c:g}: runs that end {name}"
             agreeing += flow.count(name)
             predicted = runs * flow.count(name)
@@ -64,11 +67,10 @@ def check(context: Context) -> Evidence:
             comparisons.append(exact_count(what, predicted, measured, key=f"{name}-{i + 1}"))
     task = PositionalSemantic(VECTOR_DIM, *PAIRS[1])
     borders = _borders(task, RADII)
-    border = borders[1]
     count = context.pick(16, 128)
     both = []
     for side in (-1, 1):
-        starts = np.tile([RADII[1], border + side * OFF_ANGLES[-1]], (count, 1))
+        starts = _plane(np.tile([RADII[1], borders[1] + side * OFF_ANGLES[-1]], (count, 1)))
         both += list(_vectors(task, starts, context.seed + side))
     for name in ("semantic", "positional"):
         what = f"vectors in R^{VECTOR_DIM}, drawn tokens: runs that end {name}"
@@ -97,13 +99,19 @@ def check(context: Context) -> Evidence:
         f"Starts at least {OFF_ANGLES[0]:g} off the border of the basins, step size {STEP:g}. Nearer, or "
         "with larger steps, noise decides. The definition and its constants are ours."
     )
-    return Evidence(tuple(comparisons), _figure(context), notes)
+    return Evidence(tuple(comparisons), _figure(drawn), notes)
 
 
-def _flow(task: PositionalSemantic, at: np.ndarray) -> list[str]:
-    """Phases that the gradient flow reaches from (radius, angle) in rows."""
+def _plane(at: np.ndarray) -> np.ndarray:
+    """(2, n) overlaps e and m of (radius, angle) in rows."""
+    radius, angle = at.T
+    return np.array([radius * np.sin(angle), radius * np.cos(angle)])
+
+
+def _flow(task: PositionalSemantic, starts: np.ndarray) -> list[str]:
+    """Phases that the gradient flow reaches from overlaps (2, n)."""
     minima = positional_minima(task)
-    found = positional_basins(task, at[:, 0] * np.sin(at[:, 1]), at[:, 0] * np.cos(at[:, 1]))
+    found = positional_basins(task, *starts)
     return [minima[i].phase if i >= 0 else "saddle" for i in found]
 
 
@@ -115,7 +123,7 @@ def _borders(task: PositionalSemantic, radii: tuple[float, ...]) -> np.ndarray:
     for _ in range(2):
         angles = np.linspace(low, high, ANGLE_COUNT, axis=1)
         at = np.stack([np.repeat(radii, ANGLE_COUNT), angles.ravel()], axis=1)
-        names = np.array(_flow(task, at)).reshape(count, ANGLE_COUNT)
+        names = np.array(_flow(task, _plane(at))).reshape(count, ANGLE_COUNT)
         last = ANGLE_COUNT - 1 - np.argmax(names[:, ::-1] == "semantic", axis=1)
         low = angles[np.arange(count), last]
         high = angles[np.arange(count), last + 1]
@@ -129,14 +137,12 @@ def _end_names(y: np.ndarray, m: np.ndarray) -> np.ndarray:
     return np.where(meaning, "semantic", np.where(place, "positional", "neither"))
 
 
-def _ends(task: PositionalSemantic, starts: np.ndarray, step: float, seed: int) -> np.ndarray:
-    e = starts[:, 0] * np.sin(starts[:, 1])
-    m = starts[:, 0] * np.cos(starts[:, 1])
+def _ends(task: PositionalSemantic, starts: np.ndarray, seed: int) -> np.ndarray:
     run = positional_sgd(
-        [task] * len(starts),
-        (e, m),
-        steps=round(FLOW_TIME / step),
-        step_size=step,
+        [task] * starts.shape[1],
+        tuple(starts),
+        steps=round(FLOW_TIME / STEP),
+        step_size=STEP,
         seed=seed,
     )
     return _end_names(run.y, run.m)
@@ -145,16 +151,12 @@ def _ends(task: PositionalSemantic, starts: np.ndarray, step: float, seed: int) 
 def _vectors(task: PositionalSemantic, starts: np.ndarray, seed: int) -> np.ndarray:
     """SGD on keys in R^d: tokens drawn, the gradient of sum_i (y_i - s_i)^2 written out."""
     rng = np.random.default_rng([seed + 1, 819])
-    rest = rng.standard_normal((len(starts), task.dim))
+    e, m = starts[:, :, None]
+    rest = rng.standard_normal((len(e), task.dim))
     for unit in (task.key, task.place):
         rest -= np.outer(rest @ unit, unit)
     rest /= np.linalg.norm(rest, axis=1, keepdims=True)
-    radius, angle = starts.T
-    k = (
-        np.outer(radius * np.sin(angle), task.place)
-        + np.outer(radius * np.cos(angle), task.key)
-        + np.sqrt(1 - radius**2)[:, None] * rest
-    )
+    k = e * task.place + m * task.key + np.sqrt(1 - e**2 - m**2) * rest
     shift = task.position * np.outer([1.0, -1.0], task.place)
     for _ in range(round(FLOW_TIME / VECTOR_STEP)):
         bare = rng.standard_normal((BATCH, 2, task.dim))
@@ -164,33 +166,25 @@ def _vectors(task: PositionalSemantic, starts: np.ndarray, seed: int) -> np.ndar
         fields = np.einsum("bld,nd->nbl", seen, k)
         s = own_weights(fields.reshape(-1, 2)).reshape(fields.shape)
         pull = -2 * (target - s) * s * (1 - s)
-        gap = fields[..., 0] - fields[..., 1]
-        first = pull[..., 0] * (gap + fields[..., 0]) - pull[..., 1] * fields[..., 1]
-        second = -pull[..., 0] * fields[..., 0] - pull[..., 1] * (gap - fields[..., 1])
-        slope = np.stack([first, second], axis=-1)
+        other = fields[..., ::-1]
+        slope = pull * (2 * fields - other) - pull[..., ::-1] * other
         gradient = np.einsum("nbl,bld->nd", slope, seen) / BATCH
         k = k - VECTOR_STEP * gradient
         k /= np.linalg.norm(k, axis=1, keepdims=True)
     return _end_names(k @ task.place, k @ task.key)
 
 
-def _figure(context: Context) -> Figure:
-    task = PositionalSemantic(DIM, *PAIRS[1])
-    angles = _borders(task, DRAWN_RADII)
-    radii = np.array(DRAWN_RADII)
-    side = np.linspace(0.06, 0.94, 10)
-    e, m = (x.ravel() for x in np.meshgrid(side, side))
-    inside = e**2 + m**2 < 0.97
-    starts = np.stack([np.hypot(e, m), np.arctan2(e, m)], axis=1)[inside]
-    names = _ends(task, starts, 4 * STEP, context.seed)
+def _figure(drawn: dict[str, np.ndarray]) -> Figure:
+    angles = _borders(PositionalSemantic(DIM, *PAIRS[1]), DRAWN_RADII)
+    border = _plane(np.array([DRAWN_RADII, angles]).T)
     where = panel(
         "ends of SGD by start, w = .7, c = 1",
         "start e",
         "start m",
-        Line(radii * np.sin(angles), radii * np.cos(angles), "gradient flow", 4),
+        Line(border[0], border[1], "gradient flow", 4),
         *(
-            Points(e[inside][names == name], m[inside][names == name], f"ends {name}", i)
-            for i, name in enumerate(("semantic", "positional"))
+            Points(starts[0], starts[1], f"ends {name}", i)
+            for i, (name, starts) in enumerate(drawn.items())
         ),
         x_range=(0, 1.02),
         y_range=(0, 1.02),
@@ -224,13 +218,13 @@ CLAIM = Claim(
         "SGD on fresh sequences, in law and on vectors",
     ),
     check=check,
-    snippet=(
-        "import attnscope as at\n"
-        "task = at.PositionalSemantic(dim=1000, mix=0.7, contrast=1.0)\n"
-        "print([found.phase for found in at.positional_minima(task)])\n"
-        "print(at.positional_basins(task, [0.1, 0.3], [0.3, 0.1]))\n"
-        "for start in ((0.1, 0.3), (0.3, 0.1)):\n"
-        "    runs = at.positional_sgd(task, start, runs=4, steps=100_000, step_size=5e-4)\n"
-        "    print(abs(runs.e).round(1), abs(runs.m).round(1))\n"
-    ),
+    snippet="""\
+import attnscope as at
+task = at.PositionalSemantic(dim=1000, mix=0.7, contrast=1.0)
+print([found.phase for found in at.positional_minima(task)])
+print(at.positional_basins(task, [0.1, 0.3], [0.3, 0.1]))
+for start in ((0.1, 0.3), (0.3, 0.1)):
+    runs = at.positional_sgd(task, start, runs=4, steps=100_000, step_size=5e-4)
+    print(abs(runs.e).round(1), abs(runs.m).round(1))
+""",
 )

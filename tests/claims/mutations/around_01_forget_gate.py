@@ -86,3 +86,8 @@ MUTATIONS = (
         lambda left: lambda tokens: (1 - 1 / 9) ** tokens,
     ),
 )
+
+REBUILT = dict.fromkeys(
+    ("one-hot keys: exact Bayes error by the recursion of one slot",),
+    "left out: no sentence names it",
+)

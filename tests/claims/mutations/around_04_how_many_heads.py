@@ -80,3 +80,8 @@ MUTATIONS = (
         ),
     ),
 )
+
+REBUILT = dict.fromkeys(
+    ("count/D^2 at D = 10^6",),
+    "left out: no sentence names it",
+)

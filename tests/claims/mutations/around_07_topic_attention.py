@@ -54,3 +54,11 @@ MUTATIONS = (
         lambda limit: lambda c: np.log(c * 4 / (1 - c)),
     ),
 )
+
+REBUILT = dict.fromkeys(
+    (
+        "risk of uniform attention",
+        "risk of the posterior",
+    ),
+    "left out: no sentence names it",
+)

@@ -76,8 +76,8 @@ MUTATIONS = (
     *replaced(
         "turned",
         "the order does not turn",
-        "_by_matrices",
-        lambda found: lambda *args: found(*args)[[0, 2, 1]],
+        "gains",
+        lambda gains: lambda s, w: gains(s, w)[[0, 2, 1]],
     ),
     *moved("overstates", "LEAST_SQUARES", entry=1),
     *replaced(
@@ -99,4 +99,14 @@ MUTATIONS = (
     *replaced("layers", "the rate without the square", "_layers", _wrong_rate),
     *replaced("left", "layers leave twice as much", "_layers", _slow_layers),
     *moved("left", "LAYER_ERRORS", entry=4, by=0.2),
+)
+
+REBUILT |= dict.fromkeys(
+    (
+        "closed form, 12 x 12 tiles, made by features, radius 1",
+        "closed form, 12 x 12 tiles, made by scores, radius 1",
+        "closed form, 12 x 12 tiles, made by residuals, radius 1",
+        "closed form, 12 x 12 tiles, made by scores, radius 2",
+    ),
+    "left out: no sentence names it",
 )

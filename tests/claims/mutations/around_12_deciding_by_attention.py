@@ -68,3 +68,12 @@ MUTATIONS = (
         lambda curve: lambda *args: SimpleNamespace(value=curve(*args).value - 0.25),
     ),
 )
+
+REBUILT |= dict.fromkeys(
+    (
+        "right tokens: closed form and sum",
+        "normal forecast",
+        "mean forecast",
+    ),
+    "left out: no sentence names it",
+)

@@ -10,7 +10,6 @@ KEEP = (
     "walk_corridor",
     "_constant",
     "_exact_regret",
-    "_forward_regret",
     "_figure",
 )
 
@@ -84,4 +83,12 @@ MUTATIONS = (
         "walk_corridor",
         lambda walk: lambda *args: (1.02 * walk(*args)[0], walk(*args)[1]),
     ),
+)
+
+REBUILT = dict.fromkeys(
+    (
+        "optimal: backward value and forward regret",
+        "corridor: backward value and forward sum",
+    ),
+    "left out: no sentence names it",
 )

@@ -78,3 +78,11 @@ MUTATIONS = (
         _ends(lambda L, Q, x: 1.05 * x),
     ),
 )
+
+REBUILT = dict.fromkeys(
+    (
+        "complexity, L = 3",
+        "length of the largest complexity",
+    ),
+    "left out: no sentence names it",
+)

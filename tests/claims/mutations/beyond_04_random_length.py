@@ -60,3 +60,13 @@ MUTATIONS = (
         lambda spread: 0,
     ),
 )
+
+REBUILT = dict.fromkeys(
+    (
+        "sampled, masked: softmax",
+        "sampled, masked: best activation",
+        "sampled, masked: erf",
+        "sampled, masked: best linear",
+    ),
+    "left out: no sentence names it",
+)

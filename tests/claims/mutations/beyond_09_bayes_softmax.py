@@ -2,7 +2,7 @@
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("_row", "_bayes_risk", "_with_gamma", "_figure")
+KEEP = ("_row", "_bayes_risk", "_figure")
 
 
 def _like(kind, other):
@@ -53,4 +53,18 @@ MUTATIONS = (
     *replaced(
         "needed", "bias and prior have no effect", "_row", _like("no bias", "Bayes-softmax")
     ),
+)
+
+REBUILT = dict.fromkeys(
+    (
+        "Bayes-softmax: scores and tokens, 5 settings",
+        "no bias: scores and tokens, 5 settings",
+        "softmax-1, bias: scores and tokens, 5 settings",
+        "softmax-1: scores and tokens, 5 settings",
+        "plain heads: scores and tokens, 5 settings",
+        "one head: scores and tokens, 5 settings",
+        "alternatives below the Bayes-softmax",
+        "gamma = 0.8, two outputs",
+    ),
+    "left out: no sentence names it",
 )

@@ -49,3 +49,11 @@ MUTATIONS = (
     ),
     *moved("over-log", "BAYES_OVER_LOG"),
 )
+
+REBUILT = dict.fromkeys(
+    (
+        "max test's strength, exact against Poisson limit",
+        "theta - sqrt(2 log L) as L grows, max test",
+    ),
+    "left out: no sentence names it",
+)

@@ -4,7 +4,7 @@ import math
 
 from helpers.mutation import moved, replaced
 
-KEEP = ("_in_law", "_on_vectors", "_learnt_errors", "_figure")
+KEEP = ("_in_law", "_on_vectors", "_figure")
 
 
 def _slower(alignment):
@@ -41,4 +41,15 @@ MUTATIONS = (
     *replaced(
         "reuse", "reused samples give the value again", "_on_vectors", _again_the_value
     ),
+)
+
+REBUILT = dict.fromkeys(
+    (
+        "cosine of the value, d = 200",
+        "cosine of the query, same samples, d = 200",
+        "cosine of the query, fresh samples, d = 200",
+        "error of the summed tokens along the value",
+        "error of the logsumexp along the query",
+    ),
+    "left out: no sentence names it",
 )

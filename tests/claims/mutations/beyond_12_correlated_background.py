@@ -72,3 +72,8 @@ MUTATIONS = (
     ),
     *replaced("bayes", "the signal stays s", "_whitened_task", _plain_signal),
 )
+
+REBUILT = dict.fromkeys(
+    ("variance 5 along k*: whitened against plain",),
+    "left out: no sentence names it",
+)

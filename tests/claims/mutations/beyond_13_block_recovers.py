@@ -10,9 +10,6 @@ KEEP = (
     "layer_norm_floor",
     "_risks",
     "_ends",
-    "_key_by_stein",
-    "_sensitivity_by_stein",
-    "_random_starts",
     "_figure",
 )
 
@@ -101,4 +98,12 @@ MUTATIONS = (
     ),
     *moved("over-bayes", "FLOOR_OVER_BAYES"),
     *replaced("blind", "the block has no layer norm", "_blindness", _normless),
+)
+
+REBUILT |= dict.fromkeys(
+    (
+        "1 head: slope of the logit along k*, Stein against autodiff",
+        "1 head: sensitivity to X_J.v*, Stein against autodiff",
+    ),
+    "left out: no sentence names it",
 )

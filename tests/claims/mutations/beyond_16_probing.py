@@ -74,3 +74,12 @@ MUTATIONS = (
         _answers("found", _half_right, ALL[2:]),
     ),
 )
+
+REBUILT = dict.fromkeys(
+    (
+        "ridge against discriminant probe",
+        "[CLS] probe, logistic against ridge, layers 1..6",
+        "adjective located, worst split",
+    ),
+    "left out: no sentence names it",
+)

@@ -47,3 +47,12 @@ MUTATIONS = (
         lambda order: lambda x: order(x) & (np.arange(len(x)) % 2 == 0),
     ),
 )
+
+REBUILT = dict.fromkeys(
+    (
+        "swap null: standard deviation of A, all layers",
+        "re-pairing: sum of squared differences, all layers",
+        "pairs put in order, mean of layers",
+    ),
+    "left out: no sentence names it",
+)
