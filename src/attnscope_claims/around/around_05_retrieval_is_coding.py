@@ -116,7 +116,12 @@ def check(context: Context) -> Evidence:
             FACTOR_WHY,
             key="unbounded",
         ),
-        sampled("learned weights of y.X_j and -|X_j|^2/2", weights, learned, key="weights"),
+        sampled(
+            "learned weights of y.X_j and -|X_j|^2/2",
+            weights,
+            *learned.swapaxes(0, 1),
+            key="weights",
+        ),
     )
     notes = "Dot products need (1 + s^2) log(1 + 1/s^2) times as many examples, in the limit."
     return Evidence(comparisons, _figure(drawn), notes)
