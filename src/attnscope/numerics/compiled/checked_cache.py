@@ -32,7 +32,7 @@ reported_reasons: list[str] = []  # why code cannot be stored; at most one is sa
 
 def check_caches() -> None:
     """Let functions of attnscope that are decorated from now on use checked caches."""
-    dispatcher.FunctionCache = cache_for
+    dispatcher.FunctionCache = cache_for  # type: ignore[attr-defined]
 
 
 def cache_for(function: Any) -> Any:
