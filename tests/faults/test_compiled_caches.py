@@ -16,7 +16,7 @@ from attnscope.numerics.compiled import checked_cache
 SOURCE = "def doubled(x):\n    return 2 * x\n"
 COMMANDS = {
     "risk": "risk --predictor softmax --length 3",
-    "train": "train --length 3 --steps 20 --samples 1",
+    "train": "train --length 3 --steps 20",
     "fit": "fit DATA --out OUT --loss mixture --alpha inf,1 --n-starts 1 --gate linear",
 }
 

@@ -12,16 +12,14 @@ and one line in the log says so. Without its checksum a file is as numba writes 
 from __future__ import annotations
 
 import logging
-import os
 import pickle
+import sys
 from hashlib import sha256
 from itertools import count
 from typing import Any
 
 from numba.core import dispatcher
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
-
-import attnscope
 
 __all__ = ["check_caches"]
 
@@ -117,13 +115,13 @@ class CheckedFiles(IndexDataCacheFile):
         return content if right else None
 
     def _write(self, path: str, content: bytes, belongs_to: str) -> None:
-        if os.path.isdir(path):
-            raise IsADirectoryError(f"{path} is a folder")
         with self._open_for_write(path) as file:
             file.write(content + self._checksum(content, belongs_to))
 
     def _checksum(self, content: bytes, belongs_to: str) -> bytes:
-        facts = (attnscope.__version__, self._version, self._source_stamp, belongs_to)
+        # not imported, because the package is above this module
+        ours = sys.modules["attnscope"].__version__
+        facts = (ours, self._version, self._source_stamp, belongs_to)
         return sha256(repr(facts).encode() + content).digest()
 
 
