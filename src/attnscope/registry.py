@@ -320,7 +320,16 @@ SERVED_ELSEWHERE = {
 
 
 def add(entry: Entry, table: dict[str, Entry]) -> Entry:
-    """Put a row into TASKS or PREDICTORS; a word is taken once."""
+    """Put a row into TASKS or PREDICTORS; a word is taken once. A plugin's row is checked for what
+    lists of all rows print.
+    """
+    if not isinstance(entry.label, str) or not all(
+        isinstance(argument, Argument) for argument in entry.arguments
+    ):
+        raise AttnscopeError(
+            f"row {entry.word!r} of {entry.origin or 'the registry'} must have a label in words and "
+            "arguments that are Argument; try another version of its package."
+        )
     if entry.word in table:
         raise AttnscopeError(
             f"word of a catalogue row must be new, got {entry.word!r}, which is taken; try another."

@@ -87,22 +87,25 @@ def tour_steps(claim_id: str) -> list[TourStep]:
     >>> tour_steps("slr-13-swapped-beats-oracle")[0].tour
     'swapped-runs'
     """
-    steps = [tours.steps_of_claims().get(short_id(claim_id), ()) for tours in _tours()]
-    return [TourStep(*step) for found in steps for step in found]
+    found = [steps.get(short_id(claim_id), ()) for steps, _ in _tours()]
+    return [TourStep(*step) for steps in found for step in steps]
 
 
 def reason_without_step(claim_id: str) -> str:
     """Why no tour shows the claim, where that was said; "" elsewhere."""
-    reasons = [tours.CLAIMS_WITHOUT_STEP.get(short_id(claim_id), "") for tours in _tours()]
-    return next(filter(None, reasons), "")
+    found = [reasons.get(short_id(claim_id), "") for _, reasons in _tours()]
+    return next(filter(None, found), "")
 
 
-def _tours() -> list[Any]:
-    """Modules with steps_of_claims() and CLAIMS_WITHOUT_STEP; a plugin whose tours cannot be loaded has none."""
+def _tours() -> list[tuple[dict[str, Any], dict[str, str]]]:
+    """steps_of_claims() and CLAIMS_WITHOUT_STEP of every package; a plugin whose tours cannot be loaded
+    has none.
+    """
     found = []
     for point in plugins.announced(plugins.TOURS):
-        with suppress(AttnscopeError):
-            found.append(point.load())
+        with suppress(AttnscopeError), point.guarded("a module of tours"):
+            tours = point.load()
+            found.append((dict(tours.steps_of_claims()), dict(tours.CLAIMS_WITHOUT_STEP)))
     return found
 
 

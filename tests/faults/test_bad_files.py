@@ -363,6 +363,15 @@ def test_absurd_numbers_of_heads_are_refused_at_once(heads, models, tmp_path):
     assert "heads" in said
 
 
+@pytest.mark.parametrize("option", ["n-starts", "jobs", "heads"])
+@pytest.mark.parametrize("number", [10**6, 10**39])
+def test_absurd_counts_are_refused_at_once(option, number, models, tmp_path):
+    path = tmp_path / "m.npz"
+    code, _, said = run("fit", models / "numbers.npz", "--out", path, f"--{option}", number)
+    assert (code, path.exists()) == (2, False)
+    assert option.replace("-", "_") in said and "must be an integer" in said
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_no_ridge_on_constant_labels_is_an_answer(tmp_path):
     np.savez(tmp_path / "d.npz", bags=BATCH.tokens, y=np.ones(30))

@@ -133,6 +133,30 @@ def test_every_altered_file_is_refused_or_answers(kind, originals, tmp_path):
         check(what, members, tmp_path / "model.npz")
 
 
+ATTRIBUTES = {
+    "infinite weights": ("conformal_weights_", lambda a: with_first(a, np.inf)),
+    "negative weights": ("conformal_weights_", lambda a: with_first(a, -1)),
+    "weights cut": ("conformal_weights_", lambda a: a[:-1]),
+    "scores of text": ("conformal_scores_", lambda a: a.astype(str)),
+    "scores of two axes": ("conformal_scores_", lambda a: a[None]),
+    "classes cut": ("classes_", lambda a: a[:1]),
+    "classes added": ("classes_", lambda a: np.append(a, "z")),
+    "one class twice": ("classes_", lambda a: a[[0, 0]]),
+    "no classes": ("classes_", lambda a: a[:0]),
+}
+
+
+@pytest.mark.parametrize("what", ATTRIBUTES)
+def test_attributes_that_no_fit_leaves_are_refused_by_name(what, originals, tmp_path):
+    """When the file is loaded, not when a set or an interval is asked for."""
+    name, alter = ATTRIBUTES[what]
+    members = originals["classifier"]
+    path = tmp_path / "model.npz"
+    np.savez(path, **members | {name: alter(members[name])})
+    with pytest.raises(at.AttnscopeError, match=f"^{name} of .* of load_model must be"):
+        at.load_model(path)
+
+
 def test_the_originals_answer(originals, tmp_path):
     for members in originals.values():
         np.savez(tmp_path / "model.npz", **members)

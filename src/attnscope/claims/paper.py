@@ -89,7 +89,8 @@ def _papers_on_path(path: tuple[str, ...]) -> PaperList:
     found = PaperList({}, {}, {}, [])
     for point in plugins.announced(plugins.PAPERS):
         try:
-            papers, statements = _tables_of(point)
+            with point.guarded("a module of papers"):
+                papers, statements = _tables_of(point)
             taken = [
                 key
                 for key in (*papers, *statements)

@@ -26,7 +26,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 from attnscope import plugins
-from attnscope.errors import AttnscopeError, bad
+from attnscope.errors import AttnscopeError, bad, listed
 
 if TYPE_CHECKING:  # a shell that completes ids loads no NumPy
     from attnscope.claims.claim import Claim
@@ -44,6 +44,7 @@ __all__ = [
 
 IDS_SHOWN = 3  # in a sentence
 OWN = "attnscope "  # how the origin of our own claims begins
+CLAIM_ID = re.compile(r"\w[\w-]*")
 CLAIM_FILE = re.compile(r"[a-z][a-z0-9]*_\d+_\w+")  # slr_13_swapped_beats_oracle
 
 
@@ -91,7 +92,8 @@ def _rows_of(point: plugins.EntryPoint) -> dict[str, ListedClaim]:
     """The claims of one entry point, by id."""
     loaded = point.load()
     if isinstance(loaded, ModuleType):
-        return _rows_of_package(loaded, point)
+        with point.guarded("a package of claims"):
+            return _rows_of_package(loaded, point)
     from attnscope.claims.claim import Claim
 
     claims = list(loaded) if isinstance(loaded, (list, tuple)) else [loaded]
@@ -99,6 +101,9 @@ def _rows_of(point: plugins.EntryPoint) -> dict[str, ListedClaim]:
         if not isinstance(claim, Claim):
             must = "a Claim of attnscope.claims.claim, a list of them, or a package of claims"
             raise point.refusal(type(claim).__name__, must)
+        if not CLAIM_ID.fullmatch(str(claim.id)):
+            must = "a claim whose id has letters, digits and hyphens"
+            raise point.refusal(listed([claim.id]), must)
     return {
         claim.id: ListedClaim(point.origin, partial(_claim_itself, claim)) for claim in claims
     }
@@ -126,7 +131,7 @@ def _rows_of_package(
 
     return {
         name: ListedClaim(
-            point.origin, partial(_claim_in, homes[name], name, point), page_of(name)
+            point.origin, partial(_claim_in, homes[name], name, point), str(page_of(name))
         )
         for name in sorted(homes, key=rank)
     }
@@ -140,12 +145,8 @@ def _claim_in(module: str, name: str, point: plugins.EntryPoint) -> Claim:
     """CLAIM of a file, or one sentence that names the package."""
     from attnscope.claims.claim import Claim
 
-    try:
+    with point.guarded(f"a package whose {name} loads", own_refusals=False):
         claim = import_module(module).CLAIM
-    except (Exception, SystemExit) as error:  # whatever somebody else's module does
-        raise point.refusal(
-            plugins.error_line(error), f"a package whose {name} loads"
-        ) from error
     if not isinstance(claim, Claim) or claim.id != name:
         got = getattr(claim, "id", type(claim).__name__)
         raise point.refusal(

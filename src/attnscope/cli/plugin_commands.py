@@ -2,7 +2,8 @@
 
 An entry point is a function with Typer's annotations; its name is the command. It is loaded when it is
 typed or when help lists the commands. A plugin that cannot be loaded has a command that says so, so
-that it never breaks another one; a name that is no plain word, or one of ours, is not taken.
+that it never breaks another one; a name that is no plain word is left out with a sentence on stderr,
+one of ours is not taken.
 """
 
 from __future__ import annotations
@@ -13,20 +14,18 @@ import typer
 
 from attnscope import plugins
 from attnscope.errors import AttnscopeError
-from attnscope.plugins import PLAIN_WORD
 
 __all__ = ["plugin_command", "plugin_command_names"]
 
 
 def plugin_command_names() -> list[str]:
     """Names of the commands that plugins bring, in the order of their packages."""
-    points = plugins.announced(plugins.COMMANDS)
-    return [point.name for point in points if PLAIN_WORD.fullmatch(point.name)]
+    return [point.name for point in plugins.announced(plugins.COMMANDS)]
 
 
 def plugin_command(name: str) -> Any | None:
     """The command of this name as Click knows it; None if no plugin brings it."""
-    if not PLAIN_WORD.fullmatch(name):
+    if not plugins.PLAIN_WORD.fullmatch(name):
         return None
     points = [point for point in plugins.announced(plugins.COMMANDS) if point.name == name]
     if not points:
@@ -37,7 +36,8 @@ def plugin_command(name: str) -> Any | None:
             raise points[0].refusal(
                 type(function).__name__, "a function that Typer understands"
             )
-        return _click_command(name, function)
+        with points[0].guarded("a function that Typer understands"):
+            return _click_command(name, function)
     except AttnscopeError as error:
         return _click_command(name, _refusing_command(error))
 

@@ -5,6 +5,7 @@ and the options that `attnscope train` shares.
 from __future__ import annotations
 
 import textwrap
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -60,7 +61,10 @@ def chosen_pair(
         raise AttnscopeError(
             f"{name} of {of} must be given once, got --{name} and --with {name}=; try --{name}."
         )
-    return pair(task, predictor, named | extra, of)
+    chosen = pair(task, predictor, named | extra, of)
+    # stored machine code is checked from here on, before theory loads functions that are compiled
+    import_module("attnscope.numerics.compiled")
+    return chosen
 
 
 @app.command("risk")

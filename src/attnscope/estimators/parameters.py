@@ -48,6 +48,10 @@ __all__ = ["Parameters"]
 
 # heads are fitted together, and the time grows with the square of their number: this many take hours
 MAX_HEAD_COUNT = 64
+MAX_START_COUNT = (
+    100_000  # starting points are held in memory together; dozens find what there is
+)
+MAX_WORKER_COUNT = 4096  # threads; no machine has more processors
 MIXTURE_NOTE = (
     "(the mixture is over which one token decides; sigmoid gates let several count at once)"
 )
@@ -120,12 +124,7 @@ class Parameters(BaseEstimator):
         auto = isinstance(self.robust, str) and self.robust == "auto"
         if not auto and not isinstance(self.robust, (bool, np.bool_)):
             raise bad("robust", of, 'True, False or "auto"', self.robust)
-        if (
-            isinstance(self.n_starts, bool)
-            or not isinstance(self.n_starts, (int, np.integer))
-            or self.n_starts < 1
-        ):
-            raise bad("n_starts", of, "an integer >= 1", self.n_starts)
+        starts = check.integer(self.n_starts, "n_starts", of, 1, MAX_START_COUNT)
         self._check_components(of)
         limit = self._time_limit(of)
         gate, value = self._ridge_pair(of)
@@ -137,7 +136,7 @@ class Parameters(BaseEstimator):
             self.loss,
             gate,
             value,
-            int(self.n_starts),
+            starts,
             dof,
             auto,
             self._integer_seed(of),
@@ -225,6 +224,10 @@ class Parameters(BaseEstimator):
         jobs = 1 if self.n_jobs is None else self.n_jobs
         if isinstance(jobs, bool) or not isinstance(jobs, (int, np.integer)) or jobs == 0:
             raise bad("n_jobs", of, "None or an integer other than 0", self.n_jobs)
+        if jobs > MAX_WORKER_COUNT:
+            raise bad(
+                "n_jobs", of, f"an integer <= {MAX_WORKER_COUNT}", self.n_jobs, "n_jobs=-1"
+            )
         return int(jobs) if jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(jobs))
 
     def _class_weights(self, labels: np.ndarray, weight: np.ndarray, of: str) -> np.ndarray:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from importlib.metadata import EntryPoint as MetadataPoint
-from importlib.metadata import distributions
 
 from attnscope import plugins
 from attnscope.errors import AttnscopeError
@@ -55,7 +53,7 @@ def check_plugin(
     if name is None:
         chosen = [known for known in installed if known != OWN]
     else:
-        chosen = [known for known in installed if known == normalised_name(name)]
+        chosen = [known for known in installed if known == plugins.normalised_name(name)]
         if not chosen:
             raise AttnscopeError(
                 f"no installed package {name!r} announces anything for attnscope."
@@ -72,32 +70,19 @@ def check_plugin(
     return [*found, *(record for known in chosen for record in _unknown_groups(known))]
 
 
-def normalised_name(name: str) -> str:
-    """A distribution's name as pip compares it.
-
-    >>> normalised_name("My_Plugin")
-    'my-plugin'
-    """
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def plugin_names() -> list[str]:
     """The distributions with an entry point of attnscope, attnscope included."""
     return sorted(_metadata_points())
 
 
 def _metadata_points() -> dict[str, list[tuple[str, MetadataPoint]]]:
-    """(origin, entry point) of every group whose name begins with attnscope's, by distribution; of
-    two distributions of one name the one that comes first on the path.
-    """
+    """(origin, entry point) of every group whose name begins with attnscope's, by distribution."""
     found: dict[str, list[tuple[str, MetadataPoint]]] = {}
-    for dist in distributions():
-        name = normalised_name(dist.name or "")
-        if name not in found:
-            origin = f"{dist.name} {dist.version}"
-            points = [p for p in dist.entry_points if p.group.startswith(f"{OWN}.")]
-            found[name] = [(origin, point) for point in points]
-    return {name: points for name, points in found.items() if points}
+    for origin, point in plugins.metadata_points():
+        found.setdefault(plugins.normalised_name(origin.split()[0]), []).append(
+            (origin, point)
+        )
+    return found
 
 
 def _points_of(name: str) -> list[plugins.EntryPoint]:
@@ -105,8 +90,8 @@ def _points_of(name: str) -> list[plugins.EntryPoint]:
     return [
         point
         for group in GROUPS
-        for point in plugins.announced(group)
-        if normalised_name(point.origin.split()[0]) == name
+        for point in plugins.announced(group, odd_names=True)
+        if plugins.normalised_name(point.origin.split()[0]) == name
     ]
 
 

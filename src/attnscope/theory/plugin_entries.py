@@ -74,7 +74,10 @@ def add_plugin(point: plugins.EntryPoint, what: str) -> None:
     if there is not None:
         owner = there.origin or "attnscope"
         raise point.refusal(f"{word!r}, which {owner} has", "a word of its own")
-    add(plugin_entry(point, point.load(), what, method), table)
+    found = point.load()
+    with point.guarded("a class of a task or predictor"):
+        entry = plugin_entry(point, found, what, method)
+    add(entry, table)
 
 
 def plugin_entry(point: plugins.EntryPoint, found: Any, what: str, method: str) -> Entry:

@@ -13,6 +13,7 @@ N tokens of d features; `of` is the path, which every error names.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -22,7 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnscope.errors import AttnscopeError, listed
+from attnscope.estimators.bags.file_sizes import refuse_large, refuse_large_bags
 from attnscope.estimators.bags.forms import are_offsets
+from attnscope.estimators.bags.h5_files import own_object
 from attnscope.numerics.border.array_files import Header, array_headers, parser_words
 from attnscope.optional import absent
 
@@ -126,6 +129,7 @@ def one_or_many(
             f"{what} of {path} must be (N, d), (1, N, d) or (n, L, d), none of them 0, "
             f"got shape {shape}."
         )
+    refuse_large_bags(shape, dtype.itemsize, what, path)
     if len(shape) == 2:
         return [Entry(stem, path, place, (shape[0], shape[1]), dtype)]
     counts = np.full(shape[0], shape[1]) if mask is None else mask.sum(axis=1)
@@ -190,6 +194,9 @@ def _npz_array(path: Path, name: str) -> np.ndarray:
 
 def npz_entries(path: Path, keys: Keys) -> list[Entry]:
     found = array_headers(path)
+    for name, header in found.items():  # each is read as a whole
+        size = math.prod(header.shape) * header.dtype.itemsize
+        refuse_large(size, listed([name]), path)
     coords = keys.coords if keys.coords in found else ""
     if keys.features in found:
         place = Place(keys.features, coords)
@@ -241,17 +248,15 @@ def h5_entries(path: Path, keys: Keys) -> list[Entry]:
     import h5py
 
     with h5py.File(path, "r") as file:
-        if keys.features in file:
-            coords = keys.coords if keys.coords in file else ""
-            place = Place(keys.features, coords)
-            return one_or_many(path.stem, path, file[keys.features], place)
+        if own_object(file, keys.features, path) is not None:
+            return _h5_bags(path.stem, path, file, keys.features, keys.coords)
         found = []
         for group in sorted(file):
             name = f"{group}/{keys.features}"
-            if isinstance(file[group], h5py.Group) and name in file:
-                where = f"{group}/{keys.coords}"
-                place = Place(name, where if where in file else "")
-                found += one_or_many(f"{path.stem}:{group}", path, file[name], place)
+            is_group = isinstance(own_object(file, group, path), h5py.Group)
+            if is_group and own_object(file, name, path) is not None:
+                coords = f"{group}/{keys.coords}"
+                found += _h5_bags(f"{path.stem}:{group}", path, file, name, coords)
         if not found:
             raise AttnscopeError(
                 f"{path} must hold a dataset {keys.features}, at the top or in groups, got "
@@ -260,8 +265,22 @@ def h5_entries(path: Path, keys: Keys) -> list[Entry]:
         return found
 
 
+def _h5_bags(stem: str, path: Path, file: Any, name: str, coords: str) -> list[Entry]:
+    """The bags of a dataset, whose coordinates are checked with it."""
+    held = coords if own_object(file, coords, path) is not None else ""
+    for part in filter(None, (name, held)):
+        numbers = own_object(file, part, path)
+        chunk = math.prod(
+            numbers.chunks or ()
+        )  # read as a whole, and may be larger than the data
+        refuse_large(chunk * numbers.dtype.itemsize, f"a chunk of {listed([part])}", path)
+    if held:
+        one_or_many(stem, path, file[held], Place(held))
+    return one_or_many(stem, path, file[name], Place(name, held))
+
+
 def h5_part(path: Path, name: str, place: Place, held: Held) -> np.ndarray:
     import h5py
 
     with h5py.File(path, "r") as file:
-        return np.asarray(bag_part(file[name], place))
+        return np.asarray(bag_part(own_object(file, name, path), place))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnscope.errors import AttnscopeError
+from attnscope.estimators.bags.file_sizes import refuse_large_table, refuse_long_names
 from attnscope.numerics.border.array_files import parser_words
 from attnscope.optional import needs
 
@@ -38,6 +39,7 @@ def read_frame(
             import pyarrow.parquet as pq
 
             return pd.DataFrame(columns=pq.read_schema(path).names)
+        refuse_large_table(path, columns)
         return pd.read_parquet(path, columns=columns)
     except AttnscopeError:
         raise
@@ -59,4 +61,8 @@ def _exact_float_option(version: str) -> dict[str, Any]:
 def plain_column(column: pd.Series) -> np.ndarray:
     """A column as numbers, booleans or text."""
     kind = np.asarray(column).dtype.kind
-    return np.asarray(column) if kind in "iufb" else np.asarray(column.astype(str), dtype=str)
+    if kind in "iufb":
+        return np.asarray(column)
+    texts = column.astype(str)
+    refuse_long_names(len(texts), int(texts.str.len().max()), str(column.name), "the table")
+    return np.asarray(texts, dtype=str)

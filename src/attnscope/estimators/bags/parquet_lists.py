@@ -6,7 +6,7 @@
         the bag, whose rows are neighbours; without it the file is one bag
 
 One row group is read at a time, and lists are read as Arrow's flat arrays. tables.py reads tables
-with one token per row and one number per column. Only this module uses pyarrow directly.
+with one token per row and one number per column.
 """
 
 from __future__ import annotations
@@ -18,6 +18,11 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, listed
 from attnscope.estimators.bags.file_formats import Entry, Held, Keys, Place, cached_array
+from attnscope.estimators.bags.file_sizes import (
+    refuse_large_groups,
+    refuse_large_table,
+    refuse_long_names,
+)
 
 __all__ = ["parquet_entries", "parquet_part"]
 
@@ -38,7 +43,11 @@ def parquet_entries(path: Path, keys: Keys) -> list[Entry]:
             raise AttnscopeError(f"{path} must have at least one row, got none.")
         coords = keys.coords if _list_depth(schema, keys.coords) == depth else ""
         place = Place(keys.features, coords)
-        names = _text_column(file, keys.bag) if keys.bag in schema.names else None
+        bags = file.metadata.num_rows if depth == 2 else 1
+        refuse_large_groups(
+            path, file, [name for name in (keys.features, coords) if name], bags
+        )
+        names = _text_column(file, keys.bag, path) if keys.bag in schema.names else None
         make = _bag_rows if depth == 2 else _token_rows
         return make(path, file, place, names)
 
@@ -59,9 +68,11 @@ def _list_depth(schema: Any, name: str) -> int:
     return depth
 
 
-def _text_column(file: Any, name: str) -> np.ndarray:
-    values = file.read(columns=[name]).column(0).to_pylist()
-    return np.array([str(value) for value in values])
+def _text_column(file: Any, name: str, path: Path) -> np.ndarray:
+    refuse_large_table(path, [name])
+    values = [str(value) for value in file.read(columns=[name]).column(0).to_pylist()]
+    refuse_long_names(len(values), max(map(len, values), default=0), name, path)
+    return np.array(values)
 
 
 def _bag_rows(path: Path, file: Any, place: Place, names: Any) -> list[Entry]:

@@ -13,6 +13,7 @@ only after it has predicted one bag.
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,16 @@ POSITIVE_MEMBERS = frozenset(
     )
 )
 NONNEGATIVE_MEMBERS = frozenset(("values.variance", "values.precision", "values.noise"))
+# what was measured on held-out bags, with the scores that have one number for each of these bags
+SCORES_OF_MEMBERS = {
+    f"{kind}_{what}_": f"{kind}_scores_"
+    for kind, parts in {
+        "conformal": ("scores", "weights"),
+        "plus": ("scores", "weights", "fold"),
+        "location": ("scores", "weights"),
+    }.items()
+    for what in parts
+}
 # no fit has larger numbers; the product of two such numbers is still finite
 MAX_MEMBER_SIZE = np.float64(1e150)  # in double precision, because members may be in single
 # lengths of `values.bias` of a witness model (fit/witness_law); older files lack the last number
@@ -104,6 +115,7 @@ def check_members(arrays: dict[str, np.ndarray], path: Any) -> None:
             _check_gate(part, known, arrays, path)
         if letter == "N":
             _check_trees(part, known, arrays, path)
+    _check_attributes(known, arrays, path)
 
 
 def check_answer(model: Any, path: Any) -> None:
@@ -118,6 +130,51 @@ def check_answer(model: Any, path: Any) -> None:
         fine = False
     if not fine:
         raise _member_error("members", "those of one model", "ones that give no answer", path)
+
+
+def _joined(model: str, name: str) -> str:
+    return f"{model}.{name}" if model else name
+
+
+def _check_attributes(
+    known: dict[tuple[str, str], int], arrays: dict[str, np.ndarray], path: Any
+) -> None:
+    """Scores of held-out bags, classes and names of features, of the model and of those of cv+."""
+    fits = sum(re.fullmatch(r"plus\d+\.scaling\.mean", name) is not None for name in arrays)
+    for name, array in arrays.items():
+        model, _, attribute = name.rpartition(".")
+        if attribute in SCORES_OF_MEMBERS:
+            scores = arrays.get(_joined(model, SCORES_OF_MEMBERS[attribute]), array)
+            _check_measured(name, array, scores, path)
+        if attribute == "plus_fold_" and not ((array >= 0) & (array < fits)).all():
+            raise _member_error(name, f"numbers from 0 to {fits - 1}", "others", path)
+        if attribute == "classes_":
+            outputs = known.get((_joined(model, "fitted"), "m"))
+            _check_classes(name, array, outputs, path)
+        if attribute == "feature_names_in_" and array.shape != (known.get(("", "d")),):
+            got = f"the shape {array.shape}"
+            raise _member_error(name, "one name for each feature", got, path)
+
+
+def _check_measured(name: str, array: np.ndarray, scores: np.ndarray, path: Any) -> None:
+    """Numbers for the bags that calibrate: one for each score, weights finite and >= 0."""
+    if array.dtype.kind not in ("iu" if name.endswith("fold_") else "biuf"):
+        raise _member_error(name, "numbers", f"{array.dtype}", path)
+    if array.ndim != 1 or array.shape != scores.shape:
+        raise _member_error(
+            name, "one number for each score", f"the shape {array.shape}", path
+        )
+    if name.endswith("weights_") and not ((array >= 0) & (array <= MAX_MEMBER_SIZE)).all():
+        raise _member_error(name, "finite numbers >= 0", "others", path)
+
+
+def _check_classes(name: str, classes: np.ndarray, outputs: int | None, path: Any) -> None:
+    """Two classes for one output, otherwise one for each; every class once."""
+    wanted = 2 if outputs == 1 else outputs
+    if classes.ndim != 1 or wanted not in (None, len(classes)):
+        raise _member_error(name, f"{wanted} classes", f"the shape {classes.shape}", path)
+    if len(np.unique(classes)) < len(classes):
+        raise _member_error(name, "classes that differ", "one of them twice", path)
 
 
 def _split_name(name: str) -> tuple[str, str]:
