@@ -38,7 +38,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError
 from attnscope.files import is_full, reason, whole_file, writable_folder
-from attnscope.sweeps.cell_locks import LOCK_ENDING as CLAIM
+from attnscope.sweeps.cell_locks import LOCK_ENDING, is_gone
 from attnscope.sweeps.text import canonical
 
 __all__ = ["Store"]
@@ -185,11 +185,13 @@ class Store:
 
     def _remove_stale_files(self) -> None:
         horizon = time.time() - STALE_FILE_SECONDS
-        for ending in (".tmp", CLAIM):
-            for path in self.folder.glob(f".*{ending}"):
-                with suppress(OSError):  # another sweep may be cleaning too
-                    if path.stat().st_mtime < horizon:
-                        path.unlink()
+        with suppress(OSError):  # another sweep may be cleaning too
+            for path in self.folder.glob(".*.tmp"):
+                if path.stat().st_mtime < horizon:
+                    path.unlink()
+            for path in self.folder.glob(f".*{LOCK_ENDING}"):
+                if is_gone(path.read_text()):
+                    path.unlink()
 
     def _refusal(self, error: OSError) -> AttnscopeError:
         if is_full(error):
