@@ -20,8 +20,8 @@ from attnscope.sweeps import cell_locks, processes
 from attnscope.sweeps.cell_locks import CellLocks
 from attnscope.sweeps.grid import Product
 from attnscope.sweeps.key import product_keys
-from attnscope.sweeps.loaded import fingerprint
 from attnscope.sweeps.run import dry_run, plan_cells, run, status, sweep
+from attnscope.sweeps.source import fingerprint
 from attnscope.sweeps.store import Store
 
 GRID = {"x": list(range(120)), "scale": [0.1]}
@@ -228,7 +228,7 @@ def test_a_product_is_the_list_of_its_cells():
 )
 def test_keys_of_a_product_are_those_of_its_cells(function, axes, seed):
     """Two routes to a key: the text joined of its pieces, and the JSON of the whole."""
-    code = fingerprint(function.func if isinstance(function, partial) else function)
+    code = fingerprint(function.func if isinstance(function, partial) else function, "v")
     cells = plan_cells(function, axes, seed or 0, "v")
     assert list(product_keys(function, axes, seed, "v", code.hash)) == [c.key for c in cells]
 
