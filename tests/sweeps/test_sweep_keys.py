@@ -191,3 +191,15 @@ def test_worker_with_other_source_is_refused():
         "hash with data", {**parts, "depends:data.csv": "a"}
     )  # not on every node
     assert checked_call(sweep_cells.square, code, x=3) == [{"square": 9.0}]
+
+
+def test_a_file_that_is_no_python_by_now_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "breaking.py").write_text("def f(x):\n    return {'y': x}\n")
+    function = importlib.import_module("breaking").f
+    (tmp_path / "breaking.py").write_text("def f(x:\n")
+    with pytest.raises(AttnscopeError, match="its source cannot be read"):
+        one_key(function, {"x": 1})
+    assert one_key(function, {"x": 1}, version="1")
+    sys.modules.pop("breaking")

@@ -185,7 +185,8 @@ class _Walk:
         nodes = [node for statements in chosen.values() for node in statements]
         self.imports([*nodes, *found.star_imports], space.get("__package__"))
         if has_file:
-            refuse_edited(module, text, set(chosen))
+            if chosen:  # else there is nothing to compare, or the file is no Python by now
+                refuse_edited(module, text, set(chosen))
             return
         for one in sorted(names.union(*map(names_used, nodes)) - found.binding.keys()):
             if one in space and not hasattr(builtins, one):
