@@ -18,11 +18,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from attnscope.sweeps.package import remember
-
-# the files as they are loaded: a sweep refuses to name results by files that changed since
-remember()
-
 __version__ = "0.2.0"
 
 _HOME = {

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnscope.errors import AttnscopeError
-from attnscope.sweeps.key import code_version, make_cell, plain
-from attnscope.sweeps.loaded import Fingerprint
+from attnscope.sweeps.key import make_cell
 from attnscope.sweeps.rows import checked_call
 from attnscope.sweeps.run import plan_cells, sweep
-from attnscope.sweeps.text import canonical, digest
+from attnscope.sweeps.source import Fingerprint, code_version, fingerprint
+from attnscope.sweeps.text import canonical, digest, plain
 
 scalars = (
     st.none()
@@ -132,7 +132,8 @@ def test_lambdas_of_one_line_are_told_apart(tmp_path):
 def test_closure_over_an_object_is_refused(tmp_path):
     thing = object()
     with pytest.raises(
-        AttnscopeError, match=r"function of sweep must be a module-level function"
+        AttnscopeError,
+        match=r"function of sweep must be one whose code .* uses thing, an object",
     ):
         sweep(lambda x: {"y": id(thing)}, {"x": [1]}, tmp_path)
 
@@ -177,12 +178,28 @@ def test_code_version_follows_packages_and_modules(tmp_path, monkeypatch):
 
 
 def test_worker_with_other_source_is_refused():
-    other = Fingerprint("another hash", {"helpers.sweep_cells.square": "other code"})
-    with pytest.raises(
-        AttnscopeError,
-        match=(
-            r"same code of helpers\.sweep_cells\.square .* of function, "
-            r"helpers\.sweep_cells\.square;"
-        ),
-    ):
-        checked_call(sweep_cells.square, other, x=1)
+    parts = fingerprint(sweep_cells.square).parts
+    for name, other in (("helpers.sweep_cells:square", "other code"), ("numpy", "numpy 0.1")):
+        with pytest.raises(
+            AttnscopeError,
+            match=rf"same code of helpers\.sweep_cells\.square .* or versions of {name};",
+        ):
+            checked_call(
+                sweep_cells.square, Fingerprint("other hash", {**parts, name: other}), x=1
+            )
+    code = Fingerprint(
+        "hash with data", {**parts, "depends:data.csv": "a"}
+    )  # not on every node
+    assert checked_call(sweep_cells.square, code, x=3) == [{"square": 9.0}]
+
+
+def test_a_file_that_is_no_python_by_now_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "breaking.py").write_text("def f(x):\n    return {'y': x}\n")
+    function = importlib.import_module("breaking").f
+    (tmp_path / "breaking.py").write_text("def f(x:\n")
+    with pytest.raises(AttnscopeError, match="its source cannot be read"):
+        one_key(function, {"x": 1})
+    assert one_key(function, {"x": 1}, version="1")
+    sys.modules.pop("breaking")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import time
 import zipfile
 from pathlib import Path
@@ -13,8 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import sweep_cells
+from helpers.commands import run as command
+from helpers.paths import ROOT
 from helpers.sweep_keys import one_key
 
+import attnscope as at
 from attnscope.errors import AttnscopeError
 from attnscope.sweeps import store as store_module
 from attnscope.sweeps.run import plan_cells, run, status, sweep
@@ -165,3 +169,28 @@ def test_unwritable_store_is_a_sentence(tmp_path, place, monkeypatch):
         match=r"store of sweep must be a folder that can be written, got .*; try",
     ):
         sweep(sweep_cells.square, {"x": [1]}, store)
+
+
+def test_results_of_older_versions_are_kept_and_a_sentence_says_that_they_are_not_reused(
+    tmp_path,
+):
+    old = ROOT / "tests" / "data" / "version_0_2_0"
+    shutil.copytree(old / "store", tmp_path / "runs")
+    before = {file.name: file.read_bytes() for file in (tmp_path / "runs").iterdir()}
+    where = ("--store", tmp_path / "runs", "--out", tmp_path)
+    code, printed, said = command("sweep", old / "study.toml", *where)
+    assert code == 0 and "2 cells, 0 from the store, 2 computed" in printed
+    assert "results of attnscope 0.1 or 0.2, which are kept but not reused" in said
+    after = {file.name: file.read_bytes() for file in (tmp_path / "runs").iterdir()}
+    assert len(after) == 4 and after.items() >= before.items()
+    code, printed, said = command("sweep", old / "study.toml", *where)
+    assert "2 from the store" in printed and said == ""
+
+
+def test_the_command_keeps_cells_of_another_version_if_told_so(tmp_path, monkeypatch):
+    study = ROOT / "tests" / "data" / "version_0_2_0" / "study.toml"
+    where = ("--store", tmp_path / "runs", "--out", tmp_path)
+    assert command("sweep", study, *where)[0] == 0
+    monkeypatch.setattr(at, "__version__", "9.9")
+    assert "0 done, 2 to compute" in command("sweep", study, *where, "--dry-run")[1]
+    assert "2 from the store" in command("sweep", study, *where, "--accept-code")[1]

@@ -107,7 +107,7 @@ def test_other_results_are_refused_in_a_sentence(tmp_path, result, sentence, mon
         sweep_cells, "square", functools.wraps(sweep_cells.square)(lambda x: result)
     )
     with pytest.raises(AttnscopeError, match=sentence):
-        sweep(sweep_cells.square, {"x": [1]}, tmp_path)
+        sweep(sweep_cells.square, {"x": [1]}, tmp_path, version="1")
     assert not list(tmp_path.glob("*.npz"))
 
 

@@ -53,6 +53,7 @@ def test_the_cluster_gives_the_same_frame(address, tmp_path):
     here = sweep(sweep_cells.noisy, grid, tmp_path / "here")
     there = sweep(sweep_cells.noisy, grid, tmp_path / "there", scheduler=address)
     pd.testing.assert_frame_equal(here, there, check_exact=True)
+    assert run(sweep_cells.noisy, grid, tmp_path / "here", scheduler=address).reused == 20
     # none asked
     assert (
         run(sweep_cells.noisy, grid, tmp_path / "there", scheduler="tcp://127.0.0.1:1").reused
@@ -80,7 +81,7 @@ def test_a_dask_worker_that_loaded_an_older_file_is_refused(address, tmp_path, m
     importlib.reload(module.aging_helper)
     with pytest.raises(
         AttnscopeError,
-        match=r"all 2 cells of sweep failed, .* values of aging_helper\.A; try",
+        match=r"all 2 cells of sweep failed, .* aging_helper\.A is not what its file says",
     ):
         sweep(module.f, {"x": [1, 2]}, tmp_path / "runs", scheduler=address)
     assert sweep(module.f, {"x": [1, 2]}, tmp_path / "runs")["y"].tolist() == [3, 6]

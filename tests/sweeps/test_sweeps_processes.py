@@ -174,7 +174,7 @@ from attnscope.sweeps.run import sweep
 def local(x):
     return {{"square": -x}}
 print(sweep(sweep_cells.square, {{"x": [3, 4]}}, {str(tmp_path)!r}, workers=2)["square"].tolist())
-print(sweep(local, {{"x": [3]}}, {str(tmp_path)!r})["square"].tolist())
+print(sweep(local, {{"x": [3]}}, {str(tmp_path)!r}, version="1")["square"].tolist())
 sweep(local, {{"x": [3]}}, {str(tmp_path)!r}, workers=2)
 """
     environment = {

@@ -20,8 +20,8 @@ from attnscope.sweeps import cell_locks, processes
 from attnscope.sweeps.cell_locks import CellLocks
 from attnscope.sweeps.grid import Product
 from attnscope.sweeps.key import product_keys
-from attnscope.sweeps.loaded import fingerprint
 from attnscope.sweeps.run import dry_run, plan_cells, run, status, sweep
+from attnscope.sweeps.source import fingerprint
 from attnscope.sweeps.store import Store
 
 GRID = {"x": list(range(120)), "scale": [0.1]}
@@ -50,18 +50,81 @@ def test_two_sweeps_on_one_store_share_its_cells(tmp_path):
     assert not list((tmp_path / "runs").glob(".*"))
 
 
-def test_a_claim_is_taken_once_and_again_when_its_holder_is_gone(tmp_path, monkeypatch):
-    with CellLocks(tmp_path) as ours, CellLocks(tmp_path) as theirs:
+class Clock:
+    """Seconds that pass only while somebody sleeps by it."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+ANOTHER_MACHINE = "1 another-machine"
+WRONG_CLOCKS = [-36_000, 0, 36_000]  # seconds by which the owner's clock is off
+
+
+def lease_from_elsewhere(folder, key, clock_error=0.0):
+    folder.mkdir(exist_ok=True)
+    path = folder / f".{key}.claim"
+    path.write_text(ANOTHER_MACHINE)
+    os.utime(path, (time.time() + clock_error,) * 2)
+    return path
+
+
+def test_a_lease_is_taken_once_and_again_when_nobody_renews_it(tmp_path):
+    clock = Clock()
+    with CellLocks(tmp_path) as ours, CellLocks(tmp_path, clock) as theirs:
         assert ours.take("a")
         assert not theirs.take("a")
-        monkeypatch.setattr(
-            cell_locks, "STALE_LOCK_SECONDS", -1.0
-        )  # as after a minute without a renewal
+        clock.sleep(cell_locks.STALE_LOCK_SECONDS - 1)
+        assert not theirs.take("a")
+        clock.sleep(2)
         assert theirs.take("a")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_claim_of_a_process_that_has_ended_holds_nobody_up(tmp_path):
+@pytest.mark.parametrize("clock_error", WRONG_CLOCKS)
+def test_a_lease_is_judged_by_whether_it_changes_and_not_by_its_time(tmp_path, clock_error):
+    """The owner renews it with a clock that is hours off, then is killed."""
+    path = lease_from_elsewhere(tmp_path, "a", clock_error)
+    clock = Clock()
+    locks = CellLocks(tmp_path, clock)
+    for turn in range(20):
+        clock.sleep(cell_locks.STALE_LOCK_SECONDS - 1)
+        os.utime(path, (time.time() + clock_error + turn,) * 2)
+        assert not locks.take("a")
+    clock.sleep(cell_locks.STALE_LOCK_SECONDS + 1)
+    assert locks.take("a")
+
+
+@pytest.mark.parametrize("clock_error", WRONG_CLOCKS)
+def test_a_sweep_goes_on_within_90_seconds_of_the_death_of_an_owner_elsewhere(
+    tmp_path, monkeypatch, clock_error
+):
+    key = plan_cells(sweep_cells.square, {"x": [2]})[0].key
+    path = lease_from_elsewhere(tmp_path / "runs", key, clock_error)
+    clock = Clock()
+    monkeypatch.setattr("attnscope.sweeps.run.CellLocks", partial(CellLocks, clock=clock))
+    monkeypatch.setattr(
+        "attnscope.sweeps.run.time",
+        SimpleNamespace(sleep=clock.sleep, perf_counter=time.perf_counter),
+    )
+    report = run(sweep_cells.square, {"x": [1, 2, 3]}, tmp_path / "runs", progress=False)
+    assert report.computed == 3 and not path.exists()
+    assert cell_locks.STALE_LOCK_SECONDS <= clock.now < 90
+
+
+def test_a_live_lease_from_a_machine_whose_clock_is_behind_is_left_alone(tmp_path):
+    path = lease_from_elsewhere(tmp_path, "a", -36_000)
+    Store(tmp_path).prepare()
+    assert path.exists()
+
+
+def test_a_lease_of_a_process_that_has_ended_holds_nobody_up(tmp_path):
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     (tmp_path / ".a.claim").write_text(f"{process.pid} {socket.gethostname()}")
@@ -71,7 +134,7 @@ def test_a_claim_of_a_process_that_has_ended_holds_nobody_up(tmp_path):
         assert not ours.take("b")
 
 
-def test_a_claim_is_renewed(tmp_path, monkeypatch):
+def test_a_lease_is_renewed(tmp_path, monkeypatch):
     monkeypatch.setattr(cell_locks, "RENEWAL_SECONDS", 0.01)
     with CellLocks(tmp_path) as ours:
         ours.take("a")
@@ -84,8 +147,6 @@ def test_a_claim_is_renewed(tmp_path, monkeypatch):
 def test_a_sweep_waits_for_what_another_computes_and_takes_what_is_left(
     tmp_path, monkeypatch
 ):
-    from attnscope.sweeps.run import plan_cells
-
     cells = plan_cells(sweep_cells.square, {"x": [1, 2, 3]})
     monkeypatch.setattr(cell_locks, "STALE_LOCK_SECONDS", 0.5)
     dead = CellLocks(tmp_path / "runs")
@@ -167,7 +228,7 @@ def test_a_product_is_the_list_of_its_cells():
 )
 def test_keys_of_a_product_are_those_of_its_cells(function, axes, seed):
     """Two routes to a key: the text joined of its pieces, and the JSON of the whole."""
-    code = fingerprint(function.func if isinstance(function, partial) else function)
+    code = fingerprint(function.func if isinstance(function, partial) else function, "v")
     cells = plan_cells(function, axes, seed or 0, "v")
     assert list(product_keys(function, axes, seed, "v", code.hash)) == [c.key for c in cells]
 

@@ -49,6 +49,12 @@ def sweep_command(
             help="Seconds after which a cell is ended; with --workers or --scheduler."
         ),
     ] = None,
+    accept_code: Annotated[
+        bool,
+        typer.Option(
+            "--accept-code", help="Keep stored cells although code or packages have changed."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run a parameter study; killed at any time, the same command resumes."""
@@ -70,7 +76,7 @@ def sweep_command(
     if study.figure:
         needs("matplotlib", f"the figure of {file.name}")
     with interruptible():
-        report = study.run(store, workers, scheduler, not as_json, timeout)
+        report = study.run(store, workers, scheduler, not as_json, timeout, accept_code)
     table = out / f"{study.name}.csv"
     with whole_file(table, "attnscope sweep", "--out") as part:
         write_csv(report.frame, part)

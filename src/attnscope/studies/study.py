@@ -41,7 +41,7 @@ from attnscope.studies.functions import FUNCTIONS, check_cell
 from attnscope.studies.study_figure import check_figure, draw
 from attnscope.sweeps import run as engine
 from attnscope.sweeps.grid import Product, check_fits, expand
-from attnscope.sweeps.key import code_version
+from attnscope.sweeps.source import code_version
 from attnscope.theory.task_and_predictor import modules_of
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class Study:
         scheduler: str | None = None,
         progress: bool = True,
         timeout: float | None = None,
+        accept_code: bool = False,
     ) -> engine.Report:
         """Compute what the store does not hold yet."""
         return engine.run(
@@ -86,6 +87,7 @@ class Study:
             store,
             workers,
             scheduler,
+            accept_code=accept_code,
             timeout=timeout,
             **self._options(progress),
         )

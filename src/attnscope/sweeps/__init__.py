@@ -1,5 +1,5 @@
-"""A function over a grid, resumable: `run` (start here), `progress_lines`, `grid`, `key`, `reach`,
-`contents`, `loaded`, `package`, `text` (what names a result), `store`, `rows`, `execute`,
+"""A function over a grid, resumable: `run` (start here), `progress_lines`, `grid`, `key`, `source`,
+`definitions`, `edited_files`, `text` (what names a result), `store`, `rows`, `execute`,
 `cell_result`, `cell_locks`, `processes`, `cluster` (who computes it).
 
 Imports nothing of the project but `errors` and `progress`; imported by `studies` and

@@ -1,12 +1,13 @@
 """Who computes which cell, when several sweeps work on one store.
 
-A sweep that is about to compute a cell claims it: `.KEY.claim` in the store, made with O_EXCL, so
-that of two sweeps one gets it. The holder renews its claims every `RENEWAL_SECONDS` seconds and removes them
-when the cell is stored or failed. A claim belongs to a sweep that was killed, and may be taken, if
-it names a process of this machine that is no more, or if nobody has renewed it for `STALE_LOCK_SECONDS` seconds.
-A claim is a courtesy, not a lock: where two sweeps hold the
-same one after all (clocks of two machines that differ by minutes), both compute the cell and write
-the same content.
+A sweep that is about to compute a cell takes a lease on it: `.KEY.claim` in the store, made with
+O_EXCL, so that of two sweeps one gets it. The owner renews its leases every `RENEWAL_SECONDS`
+seconds by a new modification time, and removes them when the cell is stored or failed. A lease may
+be taken over if it names a process of this machine that has ended, or if it has not changed for
+`STALE_LOCK_SECONDS` seconds while this sweep watched it. Only whether it changes is looked at,
+never what time it states: the clocks of two machines need not agree.
+A lease is a courtesy: where two sweeps hold the same one after all (an owner that was suspended for
+minutes), both compute the cell and write the same content.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
-__all__ = ["LOCK_ENDING", "STALE_LOCK_SECONDS", "CellLocks"]
+__all__ = ["LOCK_ENDING", "STALE_LOCK_SECONDS", "CellLocks", "is_gone"]
 
 LOCK_ENDING = ".claim"
 RENEWAL_SECONDS = (
@@ -30,12 +33,21 @@ STALE_LOCK_SECONDS = 60.0
 UNSIGNED_SECONDS = 1.0  # seconds: signing takes microseconds
 
 
+class _Sight(NamedTuple):
+    """What a look at a lease shows."""
+
+    signature: str
+    changed: int  # its modification time, compared only with itself
+
+
 class CellLocks:
     """The cells that this process is computing; a context that lets go of all of them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.folder = folder
+        self.clock = clock
         self.held: set[str] = set()
+        self.watched: dict[str, tuple[_Sight, float]] = {}
         self.ended = threading.Event()
 
     def __enter__(self) -> CellLocks:
@@ -69,20 +81,24 @@ class CellLocks:
         return True
 
     def is_stale(self, key: str) -> bool:
-        """Whether nobody holds the cell any more."""
-        path = self._path(key)
+        """Whether nobody holds the cell any more, as far as this process has watched."""
         try:
-            signature = path.read_text()
-            age = time.time() - path.stat().st_mtime
-            # unsigned: its maker was killed between two system calls, or is about to sign
-            return _is_gone(signature) or age > (
-                STALE_LOCK_SECONDS if signature else UNSIGNED_SECONDS
-            )
+            # opened, not only looked at: a network disk then asks its server
+            with open(self._path(key)) as file:
+                sight = _Sight(file.read(), os.fstat(file.fileno()).st_mtime_ns)
         except OSError:
             return True
+        before, since = self.watched.get(key, (None, 0.0))
+        if sight != before:
+            since = self.clock()
+            self.watched[key] = sight, since
+        # unsigned: its maker was killed between two system calls, or is about to sign
+        patience = STALE_LOCK_SECONDS if sight.signature else UNSIGNED_SECONDS
+        return is_gone(sight.signature) or self.clock() - since > patience
 
     def release(self, key: str) -> None:
         self.held.discard(key)
+        self.watched.pop(key, None)
         with suppress(OSError):
             self._path(key).unlink()
 
@@ -103,8 +119,8 @@ def _signature() -> str:
     return f"{os.getpid()} {socket.gethostname()}"
 
 
-def _is_gone(signature: str) -> bool:
-    """Whether it is that of a process of this machine that has ended."""
+def is_gone(signature: str) -> bool:
+    """Whether the signature is that of a process of this machine that has ended."""
     number, _, machine = signature.partition(" ")
     if machine != socket.gethostname() or not number.isdigit() or os.name != "posix":
         return False  # os.kill means another thing on Windows

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from attnscope.errors import AttnscopeError, bad
 from attnscope.sweeps.cell_result import CellResult, Outcomes, Task, run_cell
+from attnscope.sweeps.key import is_found_by_name
 
 __all__ = ["CellResult", "Where", "check_where", "check_workers", "execute", "run_cell"]
 
@@ -112,10 +113,5 @@ def _is_importable(function: Any) -> bool:
         )
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     file = getattr(module, "__file__", None)
-    # interactive, or a script read from a pipe: nothing to import
-    if not file or not os.path.exists(file):
-        return False
-    found: Any = module
-    for name in function.__qualname__.split("."):
-        found = getattr(found, name, None)
-    return found is function
+    # else interactive, or a script read from a pipe: nothing to import
+    return bool(file) and os.path.exists(str(file)) and is_found_by_name(function)

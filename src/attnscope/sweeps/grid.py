@@ -1,7 +1,7 @@
 """From a grid to its cells' parameters.
 
 A grid is either a dict of lists (their product, the last name varying fastest) or a list of dicts
-(the cells themselves). Every value becomes plain data (see `key.plain`), so that the function gets
+(the cells themselves). Every value becomes plain data (see `text.plain`), so that the function gets
 what the key names. A product is a sequence that makes its cells when they are asked for: a million
 of them cost no memory before they run.
 """
@@ -16,8 +16,7 @@ from itertools import product
 from typing import Any, overload
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.sweeps.key import plain, refuse_stripped
-from attnscope.sweeps.text import canonical
+from attnscope.sweeps.text import canonical, plain, refuse_stripped
 
 __all__ = ["Product", "accepts_seed", "check_fits", "expand"]
 

@@ -1,38 +1,34 @@
-"""What a cell is, as a hash: the content key, the seed, the version of the code.
+"""What a cell is, as a hash: the key and the seed.
 
     key  = sha256(canonical JSON of {function, source, version, parameters, sweep seed})
     seed = first 32 bits of sha256(canonical JSON of {function, parameters, sweep seed})
 
 `function` is the qualified name (with the arguments a functools.partial binds), `source` the hash
-of the code that is loaded and of all it reaches (see `loaded`), `version` the caller's string, for
-instance `code_version([...])` of installed packages the function uses. How a cell runs (order,
-workers, scheduler, store, terminal) is in neither, so it cannot change a result. The source and
-version are in the key but not in the seed: edited code that computes the same finds the same
-numbers. The sweep seed is left out of both when the function takes none, or when the grid itself
-gives `seed`.
+of the source that the function rests on (see `source`), `version` the caller's string. How a cell
+runs (order, workers, scheduler, store, terminal) is in neither, so it cannot change a result. The
+source and version are in the key but not in the seed: edited code that computes the same finds the
+same numbers. The sweep seed is left out of both when the function takes none, or when the grid
+itself gives `seed`.
 """
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from attnscope.errors import AttnscopeError, bad, is_traced, masked, traced
-from attnscope.sweeps.package import file_hash
-from attnscope.sweeps.text import canonical, digest
+from attnscope.errors import bad
+from attnscope.sweeps.text import canonical, digest, plain
 
 __all__ = [
     "Cell",
-    "code_version",
+    "identity",
+    "is_found_by_name",
     "make_cell",
     "name_of",
-    "plain",
     "product_keys",
     "unbound",
 ]
@@ -61,7 +57,7 @@ def make_cell(
     """
     given = "seed" in parameters or seed is None
     computed = {
-        "function": _identity(function),
+        "function": identity(function),
         "parameters": parameters,
         "sweep_seed": None if given else seed,
     }
@@ -87,7 +83,7 @@ def product_keys(
     """
     given = "seed" in axes or seed is None
     # the names of a key in their sorted order, the parameters between
-    head = canonical({"function": _identity(function)})[:-1] + ',"parameters":{'
+    head = canonical({"function": identity(function)})[:-1] + ',"parameters":{'
     rest = {
         "source": source,
         "sweep_seed": None if given else seed,
@@ -101,65 +97,20 @@ def product_keys(
         yield digest(head + ",".join([choice[i] for i in order]) + tail)
 
 
-def plain(value: Any, name: str) -> Any:
-    """`value` as JSON data: None, bool, int, float, str, lists and dicts of these;
-    refuses anything else.
-    """
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return str.__str__(value)  # not str(): it would give an enum's name
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return _number(float(value), name)
-    if isinstance(value, list | tuple):
-        return [plain(item, name) for item in value]
-    refuse_stripped(value, name)
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: plain(item, name) for key, item in value.items()}
-    if is_array_scalar(value):
-        return plain(value.item(), name)
-    hint = "a name or a number that the function turns into the object"
-    raise bad(
-        f"parameter {name!r}",
-        "sweep",
-        "a bool, number, string, or lists or dicts of these",
-        value,
-        hint,
-    )
-
-
-def refuse_stripped(value: Any, name: str) -> None:
-    """Raise if `.item()` or `.tolist()` would drop a derivative or a mask; NumPy is not imported."""
-    what = f"parameter {name!r}"
-    if is_traced(value):
-        raise traced(what, "sweep")
-    mask: Any = getattr(value, "mask", None) if hasattr(value, "count") else None
-    if getattr(mask, "any", lambda: False)():
-        raise masked(what, "sweep", int(mask.sum()))
-
-
-def is_array_scalar(value: Any) -> bool:
-    """Whether this is a NumPy or JAX scalar, without importing either;
-    a longdouble has no plain form.
-    """
-    scalar = getattr(value, "shape", None) == () and hasattr(value, "item")
-    return scalar and isinstance(value.item(), bool | int | float | str)
-
-
-def _number(value: float, name: str) -> float:
-    if value != value:
-        raise bad(f"parameter {name!r}", "sweep", "a number", value, "leaving the cell out")
-    return value
-
-
 def name_of(function: Callable[..., Any]) -> str:
     """`module.qualified_name` of the function a sweep was given (looking through
     functools.partial).
     """
     inner = unbound(function)
     return f"{inner.__module__}.{inner.__qualname__}"
+
+
+def is_found_by_name(function: Any) -> bool:
+    """Whether the function's module, as loaded here, has it under its name."""
+    found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
+    for name in function.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is function
 
 
 def unbound(function: Callable[..., Any]) -> Any:
@@ -173,7 +124,8 @@ def unbound(function: Callable[..., Any]) -> Any:
     return inner
 
 
-def _identity(function: Callable[..., Any]) -> Any:
+def identity(function: Callable[..., Any]) -> Any:
+    """The function's name, with the arguments that a functools.partial binds."""
     if not isinstance(function, partial):
         return name_of(function)
     bound = {
@@ -181,54 +133,3 @@ def _identity(function: Callable[..., Any]) -> Any:
         "keywords": plain(function.keywords, "bound"),
     }
     return {"name": name_of(function), **bound}
-
-
-def code_version(modules: Iterable[str | ModuleType]) -> str:
-    """Hash of all Python source of the named modules and packages (a package with everything inside
-    it).
-
-    Give it as `version=` to `sweep` to follow installed packages, which a key follows by name only:
-    `sweep(f, grid, version=code_version(["my_solver"]))`. Read from disk: take it before the
-    package is updated.
-    """
-    if isinstance(modules, str):
-        raise bad(
-            "modules",
-            "code_version",
-            "a list of names",
-            modules,
-            f"code_version([{modules!r}])",
-        )
-    facts = {}
-    for module in modules:
-        name = module if isinstance(module, str) else module.__name__
-        facts[name] = {relative: _file_hash(path) for relative, path in _sources(name)}
-    return digest(canonical(facts))
-
-
-def _sources(name: str) -> list[tuple[str, Path]]:
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        spec = None
-    if spec is None or not (
-        spec.submodule_search_locations or (spec.origin or "").endswith(".py")
-    ):
-        raise bad("a module", "code_version", "importable and written in Python", name)
-    if not spec.submodule_search_locations:
-        return [(name, Path(str(spec.origin)))]
-    roots = [Path(root) for root in spec.submodule_search_locations]
-    return sorted(
-        (path.relative_to(root).as_posix(), path)
-        for root in roots
-        for path in root.rglob("*.py")
-    )
-
-
-def _file_hash(path: Path) -> str:
-    try:
-        return file_hash(path)
-    except OSError as error:
-        raise AttnscopeError(
-            f"cannot read the source file {path} to name its version: {error.strerror}."
-        ) from None

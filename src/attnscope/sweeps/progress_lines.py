@@ -37,6 +37,9 @@ class Report:
     failures: tuple[Failure, ...]
     undefined: dict[str, int]  # result name -> number of rows where the function gave NaN
     seconds: float
+    has_older: bool = (
+        False  # the store has results of this function from attnscope 0.1 or 0.2
+    )
 
     def troubles(self) -> str:
         """What a reader must know before using the frame, in sentences; "" if nothing."""
@@ -58,6 +61,11 @@ class Report:
             parts.append(
                 f"{self.damaged} stored results were truncated or altered and have been computed "
                 "again."
+            )
+        if self.has_older:
+            parts.append(
+                "The store has results of attnscope 0.1 or 0.2, which are kept but not reused: what "
+                "names a cell has changed."
             )
         return " ".join(parts)
 

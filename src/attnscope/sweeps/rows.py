@@ -7,14 +7,14 @@ None, shown as a missing value in the frame and counted for the report; infiniti
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from attnscope.errors import AttnscopeError, bad
-from attnscope.sweeps.key import Cell, is_array_scalar, name_of, plain, unbound
-from attnscope.sweeps.loaded import Fingerprint, fingerprint
+from attnscope.sweeps.key import Cell, is_found_by_name, name_of, unbound
+from attnscope.sweeps.source import Fingerprint
+from attnscope.sweeps.text import is_array_scalar, plain
 
 if TYPE_CHECKING:
     import pandas
@@ -32,8 +32,8 @@ NAMED_DIFFERENCES = 3  # differing parts named in the refusal: enough to know wh
 def checked_call(
     function: Callable[..., Any], code: Fingerprint, /, **call: Any
 ) -> list[Row]:
-    """What runs for a cell, wherever it runs:
-    the same code as the key says, and flat rows as a result.
+    """What runs for a cell, wherever it runs: the code that the key names, with flat rows as a
+    result.
     """
     inner = unbound(function)
     if _verified.get(inner) != code.hash:
@@ -46,27 +46,16 @@ def _verify(function: Any, code: Fingerprint) -> None:
     """Refuse to compute with other code than the key names;
     looked at once, before the first call.
     """
-    others = code.differences(fingerprint(function), ignore_script=not _is_imported(function))
+    others = code.differences(function, is_found_by_name(function))
     if others:
         names = ", ".join(others[:NAMED_DIFFERENCES]) + (
             ", ..." if len(others) > NAMED_DIFFERENCES else ""
         )
         raise AttnscopeError(
-            f"the worker must have loaded the same code of {name_of(function)} as the sweep, got "
-            "other code or values of "
-            f"{names}; try a new Python process here, and new workers, after editing a file or "
-            "setting such a value."
+            f"the worker must have the same code of {name_of(function)} as the sweep, got other "
+            f"code or versions of {names}; try new workers, with the files and packages of this "
+            "process."
         )
-
-
-def _is_imported(function: Any) -> bool:
-    """Whether this process imported the function.
-    Dask sends what a script defines by value instead: it is the key's.
-    """
-    found: Any = sys.modules.get(function.__module__)
-    for name in function.__qualname__.split("."):
-        found = getattr(found, name, None)
-    return found is function
 
 
 def flat_rows(value: Any, call: Row) -> list[Row]:

@@ -20,11 +20,12 @@ from attnscope.progress import progress as progress_bar
 from attnscope.sweeps.cell_locks import CellLocks
 from attnscope.sweeps.execute import CellResult, Task, Where, check_where, execute
 from attnscope.sweeps.grid import Grid, Product, accepts_seed, check_fits, expand
-from attnscope.sweeps.key import Cell, make_cell, name_of, product_keys, unbound
-from attnscope.sweeps.loaded import Fingerprint, fingerprint
+from attnscope.sweeps.key import Cell, identity, make_cell, name_of, product_keys, unbound
 from attnscope.sweeps.progress_lines import Failure, Plan, Report, Status
 from attnscope.sweeps.rows import Row, checked_call, count_undefined, to_frame
+from attnscope.sweeps.source import Fingerprint, fingerprint
 from attnscope.sweeps.store import Store
+from attnscope.sweeps.text import canonical
 
 if TYPE_CHECKING:
     import pandas
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 Folder = str | os.PathLike[str]
+Depends = Sequence[str | os.PathLike[str]]
 
 KEYS_PER_UPDATE = 2**14  # keys between two looks at the bar: some 20 ms
 POLL_SECONDS = 0.25  # seconds between two looks at what another sweep is computing
@@ -56,6 +58,8 @@ def sweep(
     *,
     seed: int = 0,
     version: str = "",
+    depends: Depends = (),
+    accept_code: bool = False,
     timeout: float | None = None,
     progress: bool = True,
 ) -> pandas.DataFrame:
@@ -70,8 +74,12 @@ def sweep(
             resumes.
         workers: None runs here, N in N processes.
         scheduler: the address of a running Dask cluster.
-        seed, version: part of what is computed (see `attnscope.sweeps.key`). Neither workers nor
-            order is.
+        seed: of the sweep; a cell that takes a seed gets its own, derived from this one.
+        version: any text that belongs to what is computed; change it with what the code does not
+            show.
+        depends: paths of files and folders whose contents belong to what is computed.
+        accept_code: keep the stored cells of this function although its code or a package has
+            changed since.
         timeout: seconds after which a cell is ended and counts as failed; needs workers or a
             scheduler.
         progress: show a bar on stderr if that is a terminal.
@@ -94,6 +102,8 @@ def sweep(
         scheduler,
         seed=seed,
         version=version,
+        depends=depends,
+        accept_code=accept_code,
         timeout=timeout,
         progress=progress,
     )
@@ -105,17 +115,20 @@ def sweep(
 def run(
     function: Callable[..., Any], grid: Grid, store: Folder = "runs/",
     workers: int | None = None, scheduler: str | None = None,
-    *, seed: int = 0, version: str = "", timeout: float | None = None, progress: bool = True,
+    *, seed: int = 0, version: str = "", depends: Depends = (), accept_code: bool = False,
+    timeout: float | None = None, progress: bool = True,
 ) -> Report:  # fmt: skip
     """`sweep`, with the account of what was computed, reused, damaged and failed."""
     start = time.perf_counter()
     where = Where(workers, scheduler, timeout)
     check_where(function, where)
-    code = fingerprint(unbound(function))
-    cells = plan_cells(function, grid, seed, version, code)
-    work = _Work(function, code, cells, Store(store))
+    code = _code_of(function, version, depends)
+    cells = plan_cells(function, grid, seed, version, code=code)
+    work = _Work(function, version, code, cells, Store(store))
     work.place.prepare()
     work.load()
+    if accept_code:
+        work.accept()
     description = (
         f"sweep ({len(work.rows)} of {len(work.unique)} cells stored)"
         if work.rows
@@ -140,16 +153,16 @@ def plan_cells(
     grid: Grid,
     seed: int = 0,
     version: str = "",
+    depends: Depends = (),
     code: Fingerprint | None = None,
 ) -> list[Cell]:
     """The cells of a sweep in grid order: key, parameters, and the exact call (with the derived
     seed).
 
-    code: the loaded code, if it is known already. It is looked at anew by each call: a helper may
-    have been reloaded.
+    code: the fingerprint of the code, if it is known already.
     """
     parameters = expand(grid)
-    naming = _key_parts(function, parameters, seed, version, code)
+    naming = _key_parts(function, parameters, seed, version, depends, code)
     return [make_cell(function, one, *naming) for one in parameters]
 
 
@@ -158,26 +171,37 @@ def _key_parts(
     parameters: Sequence[dict[str, Any]],
     seed: int,
     version: str,
+    depends: Depends = (),
     code: Fingerprint | None = None,
 ) -> tuple[int | None, str, str]:
     """Check everything; what keys have in common: sweep seed, version, hash of the code."""
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise bad("seed", "sweep", "a whole number", seed, "seed=0")
-    if not isinstance(version, str):
-        raise bad("version", "sweep", "a string", version, "code_version([...])")
-    inner = unbound(function)  # refuses what has no name
+    code = code or _code_of(function, version, depends)
     check_fits(function, parameters)
     sweep_seed = seed if accepts_seed(function) else None
-    return sweep_seed, version, (code or fingerprint(inner)).hash
+    return sweep_seed, version, code.hash
+
+
+def _code_of(function: Callable[..., Any], version: str, depends: Depends) -> Fingerprint:
+    if not isinstance(version, str):
+        raise bad("version", "sweep", "a string", version, 'version="2"')
+    return fingerprint(unbound(function), version, depends)
 
 
 class _Work:
     """One sweep under way: rows and failures by key."""
 
     def __init__(
-        self, function: Callable[..., Any], code: Fingerprint, cells: list[Cell], place: Store
+        self,
+        function: Callable[..., Any],
+        version: str,
+        code: Fingerprint,
+        cells: list[Cell],
+        place: Store,
     ) -> None:
         self.function = function
+        self.version = version
         self.code = code
         self.cells = cells
         self.place = place
@@ -190,6 +214,19 @@ class _Work:
         for key in self.unique:
             self.look_up(key)
         self.damaged = len(self.place.damaged)
+
+    def accept(self) -> None:
+        """Keep what the same calls gave with other code, the newest of several."""
+        missing = [key for key in self.unique if key not in self.rows]
+        own = [identity(self.function), self.version]
+        wanted = {canonical([*own, self.unique[key].call]): key for key in missing}
+        for other in sorted(self.place.keys() - self.unique.keys(), key=self.place.written):
+            record = self.place.get(other) if wanted else None
+            if record is not None:
+                same = [record.get(name) for name in ("identity", "version", "call")]
+                if key := wanted.get(canonical(same)):
+                    self.place.put(key, record)
+                    self.rows[key] = record["rows"]
 
     def look_up(self, key: str) -> bool:
         record = self.place.get(key, self.unique[key].parameters)
@@ -239,26 +276,19 @@ class _Work:
     def keep(self, cell: Cell, outcome: CellResult) -> None:
         account = {
             "function": name_of(self.function),
+            "identity": identity(self.function),
+            "version": self.version,
             "call": cell.call,
             "seconds": outcome.seconds,
         }
         if outcome.error:
-            self.failures[cell.key] = self.failure(cell, outcome)
-            self.place.put_failure(
-                cell.key, {**account, "error": outcome.error, "traceback": outcome.traceback}
-            )
+            account |= {"error": outcome.error, "traceback": outcome.traceback}
+            self.place.put_failure(cell.key, account)
+            self.failures[cell.key] = _failure(self.place, cell.key, cell.parameters, account)
         else:
             self.place.put(cell.key, {**account, "rows": outcome.value})
             self.rows[cell.key] = outcome.value
             self.computed += 1
-
-    def failure(self, cell: Cell, outcome: CellResult) -> Failure:
-        return Failure(
-            cell.parameters,
-            outcome.error,
-            outcome.traceback,
-            self.place.failure_file(cell.key),
-        )
 
     def report(self, seconds: float) -> Report:
         failures = tuple(self.failures.values())
@@ -277,7 +307,15 @@ class _Work:
             failures=failures,
             undefined=count_undefined(self.rows.values()),
             seconds=seconds,
+            has_older=self.computed > 0 and self.place.has_older(name_of(self.function)),
         )
+
+
+def _failure(
+    place: Store, key: str, parameters: dict[str, Any], account: dict[str, Any]
+) -> Failure:
+    error, traceback = str(account.get("error")), str(account.get("traceback"))
+    return Failure(parameters, error, traceback, place.failure_file(key))
 
 
 def status(
@@ -287,6 +325,7 @@ def status(
     *,
     seed: int = 0,
     version: str = "",
+    depends: Depends = (),
     progress: bool = False,
 ) -> Status:
     """How many cells of the sweep are done, failed and missing,
@@ -295,7 +334,9 @@ def status(
     place = Store(store)
     results = place.keys()
     accounts = place.failed_keys()
-    found = _stored_results(function, grid, seed, version, results | accounts, progress)
+    planned = expand(grid)
+    naming = _key_parts(function, planned, seed, version, depends)
+    found = _stored_results(function, planned, naming, results | accounts, progress)
     done = 0
     failures = []
     with progress_bar(len(found.cells), "stored cells read", disable=not progress) as bar:
@@ -304,14 +345,7 @@ def status(
             if key in results and place.get(key, parameters) is not None:
                 done += 1
             elif key in accounts and (account := place.failure(key)) is not None:
-                failures.append(
-                    Failure(
-                        parameters,
-                        str(account.get("error")),
-                        str(account.get("traceback")),
-                        place.failure_file(key),
-                    )
-                )
+                failures.append(_failure(place, key, parameters, account))
     failed = len(failures)
     return Status(found.number, done, failed, found.number - done - failed, tuple(failures))
 
@@ -324,6 +358,7 @@ def dry_run(
     *,
     seed: int = 0,
     version: str = "",
+    depends: Depends = (),
     progress: bool = False,
 ) -> Plan:
     """What the sweep would compute, and the time it should take: mean stored duration x cells /
@@ -333,7 +368,9 @@ def dry_run(
     function.
     """
     place = Store(store)
-    found = _stored_results(function, grid, seed, version, place.keys(), progress)
+    planned = expand(grid)
+    naming = _key_parts(function, planned, seed, version, depends)
+    found = _stored_results(function, planned, naming, place.keys(), progress)
     records = (place.get(key, parameters) for key, parameters in found.cells.items())
     own = [float(r["seconds"]) for r in records if r is not None]
     durations = own or place.durations(name_of(function))
@@ -352,17 +389,14 @@ class _StoredResults(NamedTuple):
 
 def _stored_results(
     function: Callable[..., Any],
-    grid: Grid,
-    seed: int,
-    version: str,
+    parameters: Sequence[dict[str, Any]],
+    naming: tuple[int | None, str, str],
     stored: set[str],
     progress: bool,
 ) -> _StoredResults:
     """Which cells of the grid are among the stored keys; memory grows with these alone where the
     grid is a product, and with an empty store not even its keys are made.
     """
-    parameters = expand(grid)
-    naming = _key_parts(function, parameters, seed, version)
     if not isinstance(parameters, Product):
         keys = {make_cell(function, one, *naming).key: one for one in parameters}
         return _StoredResults(

@@ -1,7 +1,8 @@
 """A folder of results that survives being killed.
 
 `KEY.npz` holds one cell: an uncompressed npz (no pickle) with one array, `record`, the UTF-8 bytes
-of a JSON object {key, function, call, rows, seconds}. Its last 64 bytes, in the place of the zip
+of a JSON object {key, function, identity, version, call, rows, seconds}; files of 0.1 and 0.2 lack
+`identity` and `version`. Its last 64 bytes, in the place of the zip
 comment, are the sha256 of all bytes before them, so any truncated or altered file is seen, counted
 as damaged, and computed again.
 `KEY.failed.json` holds the traceback of a cell that failed; never read as a result, gone when the
@@ -38,7 +39,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError
 from attnscope.files import is_full, reason, whole_file, writable_folder
-from attnscope.sweeps.cell_locks import LOCK_ENDING as CLAIM
+from attnscope.sweeps.cell_locks import LOCK_ENDING, is_gone
 from attnscope.sweeps.text import canonical
 
 __all__ = ["Store"]
@@ -158,20 +159,28 @@ class Store:
         """Seconds of up to `most` stored cells of the function of that name,
         whatever their version.
         """
-        seconds = []
-        for path in self._results(most):
-            record = self.get(path.stem)
-            if record is not None and record["function"] == function:
-                seconds.append(float(record["seconds"]))
-        return seconds
+        return [float(record["seconds"]) for record in self._records(function, most)]
+
+    def written(self, key: str) -> float:
+        """When the file of a cell was written; 0 if it is gone."""
+        try:
+            return self._path(key).stat().st_mtime
+        except OSError:
+            return 0.0
+
+    def has_older(self, function: str, most: int = 100) -> bool:
+        """Whether the first `most` files hold a result that attnscope 0.1 or 0.2 stored."""
+        return any("version" not in record for record in self._records(function, most))
 
     def failure_file(self, key: str) -> str:
         """Where the account of a failed cell is."""
         return str(self._failure_path(key))
 
-    def _results(self, most: int) -> Iterator[Path]:
+    def _records(self, function: str, most: int) -> Iterator[dict[str, Any]]:
+        """Of the function of that name, among the first `most` files."""
         names = sorted(self.folder.glob(f"*{RESULT_ENDING}")) if self.folder.is_dir() else []
-        return iter(names[:most])
+        records = (self.get(path.stem) for path in names[:most])
+        return (x for x in records if x is not None and x["function"] == function)
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}{RESULT_ENDING}"
@@ -185,11 +194,13 @@ class Store:
 
     def _remove_stale_files(self) -> None:
         horizon = time.time() - STALE_FILE_SECONDS
-        for ending in (".tmp", CLAIM):
-            for path in self.folder.glob(f".*{ending}"):
-                with suppress(OSError):  # another sweep may be cleaning too
-                    if path.stat().st_mtime < horizon:
-                        path.unlink()
+        with suppress(OSError):  # another sweep may be cleaning too
+            for path in self.folder.glob(".*.tmp"):
+                if path.stat().st_mtime < horizon:
+                    path.unlink()
+            for path in self.folder.glob(f".*{LOCK_ENDING}"):
+                if is_gone(path.read_text()):
+                    path.unlink()
 
     def _refusal(self, error: OSError) -> AttnscopeError:
         if is_full(error):
