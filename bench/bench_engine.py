@@ -182,7 +182,7 @@ def transcendentals_alone(tile, rows, steps, lanes):
     for i in range(lanes):
         x[0, i] = tile[0, i]
     for t in range(steps):
-        # two temperatures in turn: nothing to hoist
+        # two inverse temperatures in turn: nothing to hoist
         population_erf._write_exp_and_erf(x, rows[t % 2], lanes)
     return x[9, 0]
 

@@ -43,8 +43,8 @@ slider.dispatchEvent(new Event('input', {bubbles: true}));
 CASES = {
     "landscape, erf": ("/landscape", "gamma2"),
     "landscape, linear": ("/landscape?predictor=linear", "gamma2"),
-    "landscape, softmax": ("/landscape?predictor=softmax&temperature=2", "gamma2"),
-    "risk against temperature": ("/risk", "gamma2"),
+    "landscape, softmax": ("/landscape?predictor=softmax&inverse_temperature=2", "gamma2"),
+    "risk against inverse temperature": ("/risk", "gamma2"),
     "training, population": ("/training", "gamma2"),
     "training, SGD": ("/training?batch=5&dim=80", "gamma2"),
     "posterior": ("/posterior", "gamma2"),

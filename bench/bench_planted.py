@@ -173,7 +173,7 @@ def compiled_rows():
         x[m:] = np.eye(9)[:2]
         x /= np.linalg.norm(x, axis=1, keepdims=True)
         gram = x @ x.T
-        lam = head.temperature
+        lam = head.inverse_temperature
 
         def both(task, alpha, head=head, heads=heads, m=m):
             loss = squared_loss(head, heads)

@@ -39,7 +39,7 @@ def softmax_against_monte_carlo() -> None:
                 task, predictor, OFF_MANIFOLD, method="monte-carlo", samples=100_000
             )
             row(
-                f"softmax risk + gradient, L={length}, temperature {lam:g}",
+                f"softmax risk + gradient, L={length}, inverse temperature {lam:g}",
                 seconds(both),
                 seconds(slow, repeats=3),
                 bar,
@@ -106,15 +106,20 @@ def componentwise_against_monte_carlo() -> None:
             adaptive_risk(task, lam + step, o) - adaptive_risk(task, lam - step, o)
         ) / (2 * step)
         assert abs(adaptive_risk(task, lam, o) - exact.value) < 1e-8 * exact.value
-        assert abs(difference - gradient.temperature) < 1e-4 * (1 + abs(difference))
+        assert abs(difference - gradient.inverse_temperature) < 1e-4 * (1 + abs(difference))
         sampled = lambda p=predictor: at.risk(
             task, p, o, method="monte-carlo", samples=100_000
         )
         slow = seconds(sampled, repeats=3)
         ours = seconds(lambda p=predictor: at.risk(task, p, o))
-        row(f"componentwise risk, {name}, temperature {lam:g}", ours, slow, bar)
+        row(f"componentwise risk, {name}, inverse temperature {lam:g}", ours, slow, bar)
         ours = seconds(lambda p=predictor: at.risk_gradient(task, p, o))
-        row(f"componentwise gradient, {name}, temperature {lam:g}", ours, slow, gradient_bar)
+        row(
+            f"componentwise gradient, {name}, inverse temperature {lam:g}",
+            ours,
+            slow,
+            gradient_bar,
+        )
 
 
 def adaptive_risk(task: at.SingleLocation, lam: float, o: at.Overlaps) -> float:

@@ -2,9 +2,9 @@
 Why half the training runs swap roles
 =====================================
 
-At temperature 0.1 the population risk of the erf predictor has two kinds of minima on the spheres:
-the oracle (k, v) = +-(k*, v*), and the swapped one, with k along v* and v along k*. Which one a run
-reaches is decided at its start, by a rule in the four small overlaps.
+At inverse temperature 0.1 the population risk of the erf predictor has two kinds of minima on the
+spheres: the oracle (k, v) = +-(k*, v*), and the swapped one, with k along v* and v along k*. Which
+one a run reaches is decided at its start, by a rule in the four small overlaps.
 """
 
 import numpy as np

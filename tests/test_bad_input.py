@@ -122,23 +122,23 @@ CASES = {
     ),
     "schedule in predict": (
         lambda: at.predict(at.Erf(at.InverseTime(1.0, 1e-4)), K, V, X),
-        "temperature of predict must be a number, got the schedule",
+        "inverse_temperature of predict must be a number, got the schedule",
     ),
     "schedule in risk": (
         lambda: at.risk(TASK, at.Erf(at.InverseTime(1.0, 1e-4)), ORACLE),
-        "temperature of risk must be a number",
+        "inverse_temperature of risk must be a number",
     ),
-    "temperature": (
+    "inverse_temperature": (
         lambda: at.Erf(-0.1),
-        "temperature of Erf must be a finite number >= 0, got -0.1",
+        "inverse_temperature of Erf must be a finite number >= 0, got -0.1",
     ),
-    "temperature nan": (
+    "inverse temperature nan": (
         lambda: at.Softmax(math.nan),
-        "temperature of Softmax must be a finite number",
+        "inverse_temperature of Softmax must be a finite number",
     ),
-    "temperature text": (
+    "inverse temperature text": (
         lambda: at.Softmax("hot"),
-        "temperature of Softmax must be a finite number >= 0, got 'hot'",
+        "inverse_temperature of Softmax must be a finite number >= 0, got 'hot'",
     ),
     "sigma": (
         lambda: at.Componentwise(3, 1.0),
@@ -191,8 +191,8 @@ CASES = {
         "samples of risk must be an integer >= 2",
     ),
     "family": (
-        lambda: at.optimal_temperature(TASK, 3),
-        "family of optimal_temperature must be a predictor class",
+        lambda: at.optimal_inverse_temperature(TASK, 3),
+        "family of optimal_inverse_temperature must be a predictor class",
     ),
     "Q": (
         lambda: at.FullAttention(np.eye(4)[0], np.eye(4), np.eye(4), np.eye(4), 1.0),
@@ -359,12 +359,12 @@ def test_any_task_is_refused_or_gives_finite_risks(numbers, probs, key):
     ODD_ARRAYS,
     ODD_ARRAYS,
 )
-def test_any_prediction_is_refused_or_finite(name, temperature, k, v, tokens, mask):
+def test_any_prediction_is_refused_or_finite(name, inverse_temperature, k, v, tokens, mask):
     def call():
         predictor = (
-            at.Componentwise(np.tanh, temperature)
+            at.Componentwise(np.tanh, inverse_temperature)
             if name == "Componentwise"
-            else getattr(at, name)(temperature)
+            else getattr(at, name)(inverse_temperature)
         )
         return (
             at.predict(predictor, k, v, tokens, mask),
@@ -381,12 +381,12 @@ def test_any_prediction_is_refused_or_finite(name, temperature, k, v, tokens, ma
     st.lists(ODD_NUMBERS, min_size=5, max_size=5),
     st.sampled_from(["exact", "monte-carlo", "gradient"]),
 )
-def test_any_risk_is_refused_or_finite(name, temperature, overlaps, what):
+def test_any_risk_is_refused_or_finite(name, inverse_temperature, overlaps, what):
     def call():
         predictor = (
-            at.Componentwise(np.tanh, temperature)
+            at.Componentwise(np.tanh, inverse_temperature)
             if name == "Componentwise"
-            else getattr(at, name)(temperature)
+            else getattr(at, name)(inverse_temperature)
         )
         o = at.Overlaps(*overlaps)
         if what == "gradient":
@@ -424,12 +424,14 @@ def test_any_call_of_the_task_is_refused_or_finite(method, array, first, second)
     st.integers(2, 10**6),
     st.integers(1, 10**6),
 )
-def test_wide_parameters_give_finite_erf_numbers(temperature, gamma, signal, dim, length):
+def test_wide_parameters_give_finite_erf_numbers(
+    inverse_temperature, gamma, signal, dim, length
+):
     task = at.SingleLocation(dim, length, gamma=gamma, signal=signal)
     for o in (ORACLE, at.Overlaps(0.0, 1.0, 1.0, 0.0, 0.0)):
         outcome(
             lambda o=o: (
-                at.risk(task, at.Erf(temperature), o),
-                *at.risk_gradient(task, at.Erf(temperature), o),
+                at.risk(task, at.Erf(inverse_temperature), o),
+                *at.risk_gradient(task, at.Erf(inverse_temperature), o),
             )
         )

@@ -98,7 +98,7 @@ def test_projections_have_the_law_of_sampled_tokens(word):
 def test_risk_of_every_pair_equals_that_of_vectors(word, family):
     """`risk` at any overlaps, exact or sampled, against predictions on the task's tokens."""
     task = small(word)
-    predictor = registry.PREDICTORS[family].make({"temperature": 0.5})
+    predictor = registry.PREDICTORS[family].make({"inverse_temperature": 0.5})
     found = at.risk(task, predictor, SOMEWHERE, samples=20_000)
     gram = head_gram(SOMEWHERE, task.teacher_gram)
     from attnscope.dynamics.engines.vectors_from_gram import vectors_from_gram
@@ -240,10 +240,12 @@ def test_inference_of_every_task(word):
 class Clipped(Componentwise):
     """sigma(x) = min(max(x, -1), 1): an activation that the package does not know."""
 
-    def __init__(self, temperature):
+    def __init__(self, inverse_temperature):
         import jax.numpy as jnp
 
-        super().__init__(lambda x: jnp.clip(x, -1.0, 1.0), temperature, kinks=(-1.0, 1.0))
+        super().__init__(
+            lambda x: jnp.clip(x, -1.0, 1.0), inverse_temperature, kinks=(-1.0, 1.0)
+        )
 
 
 def _constant(task, predictor, o, lam):
@@ -252,7 +254,7 @@ def _constant(task, predictor, o, lam):
 
 @pytest.fixture
 def clipped():
-    row = registry.Entry("clipped", Clipped, "clipped", (registry.TEMPERATURE,))
+    row = registry.Entry("clipped", Clipped, "clipped", (registry.INVERSE_TEMPERATURE,))
     registry.add(row, registry.PREDICTORS)
     yield row
     registry.remove("clipped", registry.PREDICTORS)
@@ -260,7 +262,7 @@ def clipped():
 
 def test_an_activation_from_outside_is_a_citizen(clipped, tmp_path):
     task = at.SingleLocation(12, 4, signal=2.0)
-    predictor = clipped.make({"temperature": 0.7})
+    predictor = clipped.make({"inverse_temperature": 0.7})
     exact = at.risk(task, predictor, SOMEWHERE)
     sampled = at.risk(task, predictor, SOMEWHERE, "monte-carlo", samples=40_000)
     assert abs(exact.excess - sampled.excess) < 5 * sampled.error
@@ -334,7 +336,7 @@ def test_stationary_points_of_a_subclass_with_another_law_are_its_own():
         ("RandomLength", lambda task: at.RandomLength(task, [3, 4])),
         ("CorrelatedBackground", at.CorrelatedBackground),
         ("cramer_rao", lambda task: at.cramer_rao(task, n=100)),
-        ("critical_temperature", at.critical_temperature),
+        ("critical_inverse_temperature", at.critical_inverse_temperature),
         ("FullHeads", lambda task: FullHeads(task, at.MultiHead(at.Softmax(1.0), 1), 0.1, 2)),
     ],
 )

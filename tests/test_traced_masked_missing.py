@@ -268,10 +268,12 @@ def test_a_traced_task_names_risk_function(name):
             transform(risks)(start)
 
 
-def test_a_traced_temperature_names_risk_function():
+def test_a_traced_inverse_temperature_names_risk_function():
     task = at.SingleLocation(50, 8)
     excess = lambda lam: at.risk(task, at.Softmax(lam), at.Overlaps.oracle()).value
-    with pytest.raises(at.AttnscopeError, match=r"temperature of Softmax .* risk_function\("):
+    with pytest.raises(
+        at.AttnscopeError, match=r"inverse_temperature of Softmax .* risk_function\("
+    ):
         jax.grad(excess)(0.5)
     with pytest.raises(at.AttnscopeError, match=r"kappa of risk .* use risk_function\("):
         jax.grad(

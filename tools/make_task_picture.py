@@ -24,7 +24,7 @@ COLORS = {
 }
 DIM = 10  # few enough to see
 LENGTH = 8
-TEMPERATURE = 1.5
+INVERSE_TEMPERATURE = 1.5
 SEED = 17
 COLUMN = 58  # width of a token's column; the rest follows
 LEFT = 150
@@ -37,7 +37,7 @@ def numbers() -> dict[str, np.ndarray]:
     task = at.SingleLocation(dim=DIM, length=LENGTH, signal=4.0)
     batch = task.sample(1, seed=SEED)
     tokens = batch.tokens[0]
-    predictor = at.Softmax(TEMPERATURE)
+    predictor = at.Softmax(INVERSE_TEMPERATURE)
     weights = at.attention_weights(predictor, task.key, batch.tokens)[0]
     guess = at.predict(predictor, task.key, task.value, batch.tokens)[0]
     # a basis that begins with k* and v*

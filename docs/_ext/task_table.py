@@ -126,7 +126,7 @@ def cells(row):
     found["SGD in law"] = trains(2, "reduced")
     found["full engine"] = trains(2, "full")
     found["CLI"] = "risk, train" if planted else "risk"
-    best = "optimal_temperature, " if known_landscape(task) else ""
+    best = "optimal_inverse_temperature, " if known_landscape(task) else ""
     found["studies"] = f"oracle_risk, {best}outcomes" if planted else "oracle_risk"
     found["explorer"] = _views(row, task)
     found["save"] = YES if planted else ""

@@ -86,6 +86,7 @@ from attnscope.predictors.blocks.transformer import TransformerBlock as Transfor
 from attnscope.predictors.full_attention import FullAttention as FullAttention
 from attnscope.predictors.heads import BayesSoftmax as BayesSoftmax
 from attnscope.predictors.heads import MultiHead as MultiHead
+from attnscope.predictors.inverse_temperature import InverseTime as InverseTime
 from attnscope.predictors.operators.context_attention import cme_attention as cme_attention
 from attnscope.predictors.operators.context_attention import cme_solve as cme_solve
 from attnscope.predictors.operators.context_attention import cme_variance as cme_variance
@@ -100,7 +101,6 @@ from attnscope.predictors.operators.memory_attention import recursive_least_squa
 from attnscope.predictors.predictions import attention_weights as attention_weights
 from attnscope.predictors.predictions import predict as predict
 from attnscope.predictors.row_column import RowColumn as RowColumn
-from attnscope.predictors.temperature import InverseTime as InverseTime
 from attnscope.reproduction import reproduce as reproduce
 from attnscope.sweeps.run import sweep as sweep
 from attnscope.tasks.exchangeable.drifting_map import DriftingMap as DriftingMap
@@ -165,9 +165,9 @@ from attnscope.theory.optima.linear_optimum import normalised_linear_optimum as 
 from attnscope.theory.optima.optimal_sigma import OptimalSigma as OptimalSigma
 from attnscope.theory.optima.optimal_sigma import optimal_sigma as optimal_sigma
 from attnscope.theory.optima.optimum import OracleRegime as OracleRegime
-from attnscope.theory.optima.optimum import optimal_temperature as optimal_temperature
+from attnscope.theory.optima.optimum import optimal_inverse_temperature as optimal_inverse_temperature
 from attnscope.theory.optima.optimum import oracle_regime as oracle_regime
-from attnscope.theory.optima.oracle_saddle import critical_temperature as critical_temperature
+from attnscope.theory.optima.oracle_saddle import critical_inverse_temperature as critical_inverse_temperature
 from attnscope.theory.optima.risk_plane import Landscape as Landscape
 from attnscope.theory.optima.risk_plane import risk_landscape as risk_landscape
 from attnscope.theory.optima.stationary import StationaryPoint as StationaryPoint
@@ -185,8 +185,8 @@ from attnscope.theory.risk import RiskGradient as RiskGradient
 from attnscope.theory.risk import risk as risk
 from attnscope.theory.risk import risk_function as risk_function
 from attnscope.theory.risk import risk_gradient as risk_gradient
+from attnscope.theory.risks.correlated_risk import correlated_inverse_temperature as correlated_inverse_temperature
 from attnscope.theory.risks.correlated_risk import correlated_risk as correlated_risk
-from attnscope.theory.risks.correlated_risk import correlated_temperature as correlated_temperature
 from attnscope.theory.risks.layer_norm import informative_weight as informative_weight
 from attnscope.theory.risks.layer_norm import layer_norm_floor as layer_norm_floor
 from attnscope.theory.risks.multi_head_risk import heads_gram as heads_gram

@@ -5,9 +5,9 @@ in attnscope/registry.py.
 """
 
 from attnscope.registry import (
+    INVERSE_TEMPERATURE,
     PREDICTORS,
     TASKS,
-    TEMPERATURE,
     Argument,
     Entry,
     add,
@@ -19,9 +19,9 @@ from attnscope.registry import (
 )
 
 __all__ = [
+    "INVERSE_TEMPERATURE",
     "PREDICTORS",
     "TASKS",
-    "TEMPERATURE",
     "Argument",
     "Entry",
     "add",

@@ -38,7 +38,7 @@ def traced(what: str, of: str) -> AttnscopeError:
     """The error about a value that JAX traces and that would lose its derivative."""
     return AttnscopeError(
         f"{what} of {of} must be a plain number or array, not one that JAX traces (grad, jit, "
-        "vmap); use risk_function(task, predictor)(overlaps, temperature), which JAX can trace."
+        "vmap); use risk_function(task, predictor)(overlaps, inverse_temperature), which JAX can trace."
     )
 
 

@@ -41,7 +41,9 @@ GAMMA2 = Argument("gamma2", "Variance gamma^2", 0.5, 1e-50, 1e50, log=True)
 NOISE = Argument("noise", "Label noise", 0.0, 0, 1e50)
 SIGNAL = Argument("signal", "Length of the mean", None, 0, 1e50)
 SEED = Argument("seed", "Seed of the directions", 0, 0, 2**63 - 1, whole=True)
-TEMPERATURE = Argument("temperature", "Temperature", 0.1, 0, 1e50, log=True)
+INVERSE_TEMPERATURE = Argument(
+    "inverse_temperature", "Inverse temperature", 0.1, 0, 1e50, log=True
+)
 REST = (GAMMA2, NOISE, SIGNAL, SEED)  # of most planted tasks
 DIM_KEY = Argument("dim_key", "Key dimension", 3, 1, 1e4, whole=True)
 MAP = (  # of tasks with a hidden linear map
@@ -55,12 +57,12 @@ ATTENTION_MODULE = "attnscope.predictors.attention"
 PREDICTORS: dict[str, Entry] = {
     entry.word: entry
     for entry in (
-        Entry("erf", f"{ATTENTION_MODULE}:Erf", "erf", (TEMPERATURE,), "closed", 0),
+        Entry("erf", f"{ATTENTION_MODULE}:Erf", "erf", (INVERSE_TEMPERATURE,), "closed", 0),
         Entry(
             "softmax",
             f"{ATTENTION_MODULE}:Softmax",
             "softmax",
-            (TEMPERATURE,),
+            (INVERSE_TEMPERATURE,),
             "quadrature",
             1,
         ),
@@ -68,7 +70,7 @@ PREDICTORS: dict[str, Entry] = {
             "linear",
             f"{ATTENTION_MODULE}:LinearAttention",
             "linear",
-            (TEMPERATURE, Argument("offset", "Offset", 0.0)),
+            (INVERSE_TEMPERATURE, Argument("offset", "Offset", 0.0)),
             "closed",
             2,
         ),
@@ -76,7 +78,7 @@ PREDICTORS: dict[str, Entry] = {
             "softmax-one",
             f"{ATTENTION_MODULE}:SoftmaxOne",
             "softmax with a sink",
-            (TEMPERATURE,),
+            (INVERSE_TEMPERATURE,),
             "quadrature",
             3,
         ),
@@ -84,7 +86,7 @@ PREDICTORS: dict[str, Entry] = {
             "softplus",
             f"{ATTENTION_MODULE}:SoftplusAttention",
             "softplus",
-            (TEMPERATURE,),
+            (INVERSE_TEMPERATURE,),
             "quadrature",
             4,
         ),

@@ -43,7 +43,8 @@ from attnscope.theory.risk import risk_gradient
 
 __all__ = ["Floor", "gradient_noise", "noise_floor", "plane_hessian", "squared_gradients"]
 
-# nodes of the quadrature: erf and exp(-u^2) at temperatures below 1 are good to 1e-12 with half
+# nodes of the quadrature: erf and exp(-u^2) at inverse temperatures below 1 are good to 1e-12 with
+# half
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(120)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 

@@ -139,7 +139,7 @@ def same_path(name: str, seed: int, steps: int) -> tuple[Comparison, Trajectory]
         every = max(1, steps // 20)
         return train(
             e.task(),
-            Erf(e.temperature),
+            Erf(e.inverse_temperature),
             start,
             FULL_RUNS,
             steps,

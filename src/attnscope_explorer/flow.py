@@ -11,7 +11,7 @@ import numpy as np
 
 from attnscope.dynamics.gradient_flow import velocity
 from attnscope.predictors.attention import Predictor
-from attnscope.predictors.temperature import constant_temperature
+from attnscope.predictors.inverse_temperature import constant_inverse_temperature
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk_gradient
@@ -23,7 +23,9 @@ __all__ = ["descent"]
 def descent(task: SingleLocation, predictor: Predictor, overlaps: Overlaps) -> Overlaps:
     """Time derivatives of the five overlaps under the gradient flow of the risk."""
     at = np.array(overlaps)
-    prepared = prepared_gradient(task, predictor, constant_temperature(predictor, "descent"))
+    prepared = prepared_gradient(
+        task, predictor, constant_inverse_temperature(predictor, "descent")
+    )
     if prepared is None:
         partial = np.array(risk_gradient(task, predictor, overlaps)[:5])
     else:

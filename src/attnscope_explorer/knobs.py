@@ -65,8 +65,12 @@ _AXIS_LABELS = {name: name for name in OVERLAPS}
 
 
 def _view_knobs() -> list[Knob]:
-    axes = {"temperature": "temperature", "dim": "dimension", "length": "tokens"}
-    tuning = Choice("Temperatures", {"best": "best for each", "fixed": "as chosen"})
+    axes = {
+        "inverse_temperature": "inverse_temperature",
+        "dim": "dimension",
+        "length": "tokens",
+    }
+    tuning = Choice("Inverse temperatures", {"best": "best for each", "fixed": "as chosen"})
     compared = Choice("Compare", {"usual": "erf, softmax, linear", "all": "every predictor"})
     sources = {"digits": "digits", "text": "sentences", "drawn": "drawn", "upload": "yours"}
     losses = {"auto": "whatever predicts best", "mixture": "the location"}
@@ -74,7 +78,7 @@ def _view_knobs() -> list[Knob]:
     bag = Number("Bag to look at", 1, 200, whole=True, hint="of those held out")
     upload = Number("Number of the upload", 0, LARGEST_SEED, whole=True)
     return [
-        Knob("against", Choice("Against", axes), "temperature", "Show", ("risk",)),
+        Knob("against", Choice("Against", axes), "inverse_temperature", "Show", ("risk",)),
         Knob("tuning", tuning, "best", "Show", ("risk", "posterior")),
         Knob("compared", compared, "usual", "Show", ("risk",)),
         Knob("data", Choice("Which", sources), "digits", "Bags", ("bags",)),
@@ -91,9 +95,9 @@ def _attention_knobs() -> list[Knob]:
     bandwidth = Number("Bandwidth h", 0.1, 4.0, log=True, hint="softmax scores are q·k/h")
     predictor = Choice("Predictor", predictor_labels())
     scores = "lambda, which multiplies the scores"
-    temperature = Number("Temperature", 1e-3, 1e2, log=True, hint=scores)
+    inverse_temperature = Number("Inverse temperature", 1e-3, 1e2, log=True, hint=scores)
     rate = "rate r of lambda/(1 + r t); 0 keeps it constant"
-    decay = Number("Temperature decay", 0.0, 1e-2, hint=rate)
+    decay = Number("Inverse temperature decay", 0.0, 1e-2, hint=rate)
     ridge = Number("CME ridge", 0.01, 10.0, log=True)
     fits = {"none": "none", "softmax": "softmax", "linear": "linear", "both": "both"}
     penalty = Number("Ridge of the fits", 0.05, 5.0, log=True, hint="on key and value")
@@ -104,7 +108,7 @@ def _attention_knobs() -> list[Knob]:
         Knob("fits", Choice("Fits beside it", fits), "none", "Fits", ("samples",)),
         Knob("penalty", penalty, 0.5, "Fits", ("samples",)),
         Knob("predictor", predictor, "erf", "Predictor", _TRAINING_VIEWS),
-        Knob("temperature", temperature, 0.1, "Predictor", _TASK_VIEWS),
+        Knob("inverse_temperature", inverse_temperature, 0.1, "Predictor", _TASK_VIEWS),
         Knob("decay", decay, 0.0, "Predictor", ("training",)),
     ]
 

@@ -183,7 +183,10 @@ def _extended_run(run: Trajectory, engine: Engine, steps: int) -> Trajectory:
     new = advance(run, engine, int(run.step[-1]) + steps, show=False)
     same = int(np.sum(run.step[: len(new.step)] == new.step[: len(run.step)]))
     part = exact_excess(
-        new.setup.task, new.setup.predictor, new.log[:, :, same:], new.temperature[same:]
+        new.setup.task,
+        new.setup.predictor,
+        new.log[:, :, same:],
+        new.inverse_temperature[same:],
     )
     # where its cached property looks first
     vars(new)["excess"] = np.hstack([run.excess[:, :same], part])

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 HEADER = "import numpy as np\n\nimport attnscope as at\n"
-# The paper's predictors, whose best temperatures are found in a fraction of a second
+# The paper's predictors, whose best inverse temperatures are found in a fraction of a second
 PAPER_PREDICTORS = ("erf", "softmax", "linear")
 # Most steps of a landscape's paths that keep an answer within a second or two, by what a step costs
 MOST_PATH_STEPS = {"compiled": 200_000, "closed": 4_000}
@@ -103,7 +103,7 @@ def _argument_values(state: State) -> dict[str, Any]:
 
 
 def family(word: str) -> str:
-    """The class of a predictor as an expression, called with a temperature or a schedule."""
+    """The class of a predictor as an expression, called with an inverse temperature or a schedule."""
     import attnscope as at
 
     kind = PREDICTORS[word].kind
@@ -129,13 +129,13 @@ def families(words: Iterable[str]) -> str:
 
 
 def predictor_lines(state: State) -> str:
-    """predictor = ..., at the state's temperature or schedule."""
+    """predictor = ..., at the state's inverse temperature or schedule."""
     if state.predictor == "sigma":
         return "predictor = at.optimal_sigma(task)"
     schedule = (
-        f"at.InverseTime({state.temperature!r}, rate={state.decay!r})"
+        f"at.InverseTime({state.inverse_temperature!r}, rate={state.decay!r})"
         if state.decay
-        else repr(state.temperature)
+        else repr(state.inverse_temperature)
     )
     return f"predictor = {family(state.predictor)}({schedule})"
 

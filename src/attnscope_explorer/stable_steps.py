@@ -4,8 +4,8 @@ know or try next is said in a sentence with buttons that turn the knobs.
 The limit is that of theory/optima/stable_step.py, for tasks whose landscape is derived. A step size
 that was chosen is used unchanged; where none was, it is PAPER_STEP_SIZE below the limit and half the limit
 beyond, where a step lands on the minimum along the stiffest direction instead of leaping over it.
-Under a schedule the first temperature decides: of those used it is the highest, and curvature grows
-with it.
+Under a schedule the first inverse temperature decides: of those used it is the highest, and
+curvature grows with it.
 """
 
 from __future__ import annotations

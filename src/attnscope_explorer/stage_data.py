@@ -53,7 +53,7 @@ def setting(state: State, **changed: Any) -> dict[str, Any]:
         "signal": state.signal,
         "noise": state.noise,
         "predictor": state.predictor,
-        "temperature": state.temperature,
+        "inverse_temperature": state.inverse_temperature,
         "seed": SEQUENCE_SEED,
     }
     return values | changed

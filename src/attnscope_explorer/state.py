@@ -97,8 +97,8 @@ def to_query(state: State) -> str:
 
 
 def carried_query(state: State, view: str) -> str:
-    """The query that shows this state's task and temperature in another view: what was chosen, and
-    the dimension also where it was not, for views have their own.
+    """The query that shows this state's task and inverse temperature in another view: what was
+    chosen, and the dimension also where it was not, for views have their own.
     """
     common = set(VIEWS[view]) & set(VIEWS[state.view])
     shared = {name: value for name, value in state.chosen if name in common}

@@ -12,7 +12,11 @@ from attnscope.registry import PREDICTORS
 __all__ = ["AXIS_LABELS", "Advice", "ViewResult", "colours", "number", "power"]
 
 # what the risk of both views is drawn against
-AXIS_LABELS = {"temperature": "temperature", "dim": "dimension d", "length": "tokens L"}
+AXIS_LABELS = {
+    "inverse_temperature": "inverse_temperature",
+    "dim": "dimension d",
+    "length": "tokens L",
+}
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from attnscope.plugin_checks import check_plugin
 WRONG_RISK = (
     SIGN_LOCATION
     + """
-    def exact_risk(self, predictor, overlaps, temperature):
+    def exact_risk(self, predictor, overlaps, inverse_temperature):
         right = at.risk(SignLocation(self.dim, self.length, signal=self.signal), predictor, overlaps)
         return 1.1 * right.excess, right.error
 

@@ -62,7 +62,7 @@ def test_risk_table_fits_80_columns_and_has_every_row():
         "0.5",
         "--predictor",
         "erf",
-        "--temperature",
+        "--inverse-temperature",
         "0.1",
     )
     assert run.returncode == 0, run.stderr
@@ -75,7 +75,7 @@ def test_risk_table_fits_80_columns_and_has_every_row():
         "optimal sigma",
         "softmax",
         "Bayes",
-        "critical temperature",
+        "critical inverse temperature",
     ):
         assert words in run.stdout
     for number in (
@@ -95,7 +95,14 @@ def test_risk_table_fits_80_columns_and_has_every_row():
 def test_risk_json(predictor):
     out = json.loads(
         inside(
-            "risk", "--dim", "50", "--predictor", predictor, "--temperature", "0.5", "--json"
+            "risk",
+            "--dim",
+            "50",
+            "--predictor",
+            predictor,
+            "--inverse-temperature",
+            "0.5",
+            "--json",
         )
     )
     assert out["task"]["dim"] == 50
@@ -123,8 +130,8 @@ def test_length_one_prints_what_exists():
             "gamma2 of attnscope risk, single-location must be a number from 1e-50",
         ),
         (
-            ["risk", "--temperature", "-1"],
-            "temperature of attnscope risk, erf must be a number from 0",
+            ["risk", "--inverse-temperature", "-1"],
+            "inverse_temperature of attnscope risk, erf must be a number from 0",
         ),
         (["risk", "--nonsense"], "lists, got --nonsense; try --noise."),
     ],
@@ -228,7 +235,9 @@ def test_no_head_beats_bayes_in_the_table(word):
             inside("risk", "--task", word, *small(word), "--predictor", predictor, "--json")
         )["risks"]
         heads = [
-            row for row in rows if predictor in row["name"] and row["temperature"] is not None
+            row
+            for row in rows
+            if predictor in row["name"] and row["inverse_temperature"] is not None
         ]
         best = next(row for row in rows if row["name"].startswith("Bayes"))
         assert heads
@@ -262,7 +271,7 @@ TRAINED = [
 @pytest.mark.parametrize(("word", "engine"), TRAINED)
 def test_train_of_every_planted_task(word, engine, tmp_path):
     options = ["--runs", "2", "--steps", "4", "--batch-size", "2", "--engine", engine]
-    typed = ["train", "--task", word, *small(word), "--temperature", "0.5", *options]
+    typed = ["train", "--task", word, *small(word), "--inverse-temperature", "0.5", *options]
     files = ["--csv", str(tmp_path / "run.csv"), "--save", str(tmp_path / "run.npz")]
     out = json.loads(inside(*typed, *files, "--json"))
     kind = at.HeadTrajectory if word in SEVERAL else at.Trajectory
@@ -328,7 +337,10 @@ def test_population_training_where_a_gradient_exists(word):
             "random-length must be one of dim, lengths",
         ),
         (["risk", "--with", "colour=3"], "single-location must be one of dim, length"),
-        (["risk", "--with", "offset=1"], "must be one of dim, length, .*temperature of erf"),
+        (
+            ["risk", "--with", "offset=1"],
+            "must be one of dim, length, .*inverse_temperature of erf",
+        ),
         (["risk", "--with", "dim"], "--with of attnscope risk must be name=value"),
         (["risk", "--with", "seed=1", "--with", "seed=2"], "each name once"),
         (
@@ -407,10 +419,12 @@ def test_tasks_lists_every_word_and_argument_in_80_columns():
 class Clipped(Componentwise):
     """sigma(x) = min(max(x, -1), 1), from outside the package."""
 
-    def __init__(self, temperature):
+    def __init__(self, inverse_temperature):
         import jax.numpy as jnp
 
-        super().__init__(lambda x: jnp.clip(x, -1.0, 1.0), temperature, kinks=(-1.0, 1.0))
+        super().__init__(
+            lambda x: jnp.clip(x, -1.0, 1.0), inverse_temperature, kinks=(-1.0, 1.0)
+        )
 
 
 class Louder:
@@ -439,7 +453,7 @@ class Louder:
 @pytest.fixture
 def rows_from_outside():
     registry.add(
-        registry.Entry("clipped", Clipped, "clipped", (registry.TEMPERATURE,)),
+        registry.Entry("clipped", Clipped, "clipped", (registry.INVERSE_TEMPERATURE,)),
         registry.PREDICTORS,
     )
     louder = registry.Entry(
@@ -456,10 +470,12 @@ def test_rows_from_outside_are_words_of_the_command_line(rows_from_outside):
     expected = at.risk(at.SingleLocation(12, 10), Clipped(0.1), at.Overlaps.oracle())
     assert expected.value in [row["value"] for row in out["risks"]]
     rows = json.loads(
-        inside("risk", "--task", "louder", "--temperature", "0", "--dim", "12", "--json")
+        inside(
+            "risk", "--task", "louder", "--inverse-temperature", "0", "--dim", "12", "--json"
+        )
     )["risks"]
     assert rows[0]["value"] == 4.0
-    # erf at temperature 0 predicts 0
+    # erf at inverse temperature 0 predicts 0
     assert abs(rows[1]["value"] - 4.0) < 5 * rows[1]["error"]
     typed = [
         "train",

@@ -21,7 +21,7 @@ def said(*arguments):
     ("arguments", "sentence"),
     [
         (["risk", "--dim", "abc"], "--dim of attnscope risk must be a whole number, got 'abc'; try --dim 400."),
-        (["risk", "--temperature=x"], "--temperature of attnscope risk must be a number, got 'x'; try --temperature 0.1."),
+        (["risk", "--inverse-temperature=x"], "--inverse-temperature of attnscope risk must be a number, got 'x'; try --inverse-temperature 0.1."),
         (["risk", "--dim"], "--dim of attnscope risk must be followed by a whole number, got no value; try --dim 400."),
         (["train", "--swap-move=3"], "--swap-move of attnscope train must be alone, got a value; try --swap-move."),
         (["show"], "ID of attnscope show must be given, got no value; try attnscope show --help."),

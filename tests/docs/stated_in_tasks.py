@@ -210,7 +210,7 @@ def needed(test: str) -> Sequence[float]:
 
 @cache
 def correlated(case: str) -> Sequence[float]:
-    """Excess at the best temperatures: plain, with an intercept, whitened."""
+    """Excess at the best inverse temperatures: plain, with an intercept, whitened."""
     inner = at.SingleLocation(dim=60, length=10)
     k, v = inner.key, inner.value
     e = np.linalg.svd(np.stack([k, v]))[2][2]  # a unit vector orthogonal to both
@@ -224,9 +224,9 @@ def correlated(case: str) -> Sequence[float]:
     task = at.CorrelatedBackground(inner, mean=mean, covariance=np.eye(60) + covariance)
     white = task.whiten()
     return [
-        at.correlated_temperature(task)[1].excess,
-        at.correlated_temperature(task, intercept=True)[1].excess,
-        white.scale**2 * at.optimal_temperature(white.task, at.Erf)[1].excess,
+        at.correlated_inverse_temperature(task)[1].excess,
+        at.correlated_inverse_temperature(task, intercept=True)[1].excess,
+        white.scale**2 * at.optimal_inverse_temperature(white.task, at.Erf)[1].excess,
     ]
 
 

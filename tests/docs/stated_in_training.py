@@ -87,7 +87,7 @@ TRAINING = [
     row(
         "docs/training.md",
         "above the critical .892",
-        lambda: [at.critical_temperature(at.SingleLocation(dim=400, length=10))],
+        lambda: [at.critical_inverse_temperature(at.SingleLocation(dim=400, length=10))],
         ".892",
     ),
     row("docs/training.md", "277 of 6000", swapped_of_6000, "277", slow=True),
@@ -97,7 +97,7 @@ TRAINING = [
 
 
 @cache
-def two_heads(temperature: float) -> Sequence[float]:
+def two_heads(inverse_temperature: float) -> Sequence[float]:
     """Risks of two erf heads: the oracle, both swapped, one swapped, rotated by 45 degrees."""
     task = at.MultiDirection(dim=80, length=10, directions=2)
     K, V = task.keys, task.values
@@ -108,7 +108,7 @@ def two_heads(temperature: float) -> Sequence[float]:
         (np.stack([V[0], K[1]]), np.stack([K[0], V[1]])),
         (turn @ K, turn @ V),
     ]
-    head = at.MultiHead(at.Erf(temperature), 2)
+    head = at.MultiHead(at.Erf(inverse_temperature), 2)
     return [at.heads_risk(task, head, pair).excess for pair in pairs]
 
 
@@ -125,8 +125,8 @@ HEADS = [
     row(
         "docs/heads.md",
         ".34718 at $d=80$, $L=10$, $\\gamma^2=\\frac12$ and its best $\\lambda=.0952$. It is *not* the "
-        "best point at that temperature: roles of both heads swapped .29755, one swapped .32237, "
-        "heads rotated by 45° .32044.",
+        "best point at that inverse temperature: roles of both heads swapped .29755, one swapped "
+        ".32237, heads rotated by 45° .32044.",
         lambda: two_heads(0.0952),
         *(".34718", ".29755", ".32237", ".32044"),
     ),
@@ -235,10 +235,12 @@ BLOCKS = [
 EXPLORER = [
     row(
         "docs/explorer.md",
-        "the best temperatures of erf and softmax are a factor of 296 apart at d = 400",
+        "the best inverse temperatures of erf and softmax are a factor of 296 apart at d = 400",
         lambda: [
-            at.optimal_temperature(at.SingleLocation(dim=400, length=10), at.Softmax)[0]
-            / at.optimal_temperature(at.SingleLocation(dim=400, length=10), at.Erf)[0]
+            at.optimal_inverse_temperature(at.SingleLocation(dim=400, length=10), at.Softmax)[
+                0
+            ]
+            / at.optimal_inverse_temperature(at.SingleLocation(dim=400, length=10), at.Erf)[0]
         ],
         "296",
     ),

@@ -43,14 +43,19 @@ def kept(name: str, value: str, times: float = 1.0) -> Number:
 
 
 @cache
-def right_about_the_start(temperature: float) -> float:
+def right_about_the_start(inverse_temperature: float) -> float:
     """Per cent of 5000 random starts whose end the saddle's unstable directions predict."""
     task = at.SingleLocation(dim=400, length=10)
     run = at.train(
-        task, at.Erf(temperature), runs=5000, steps=60_000, step_size=4e-3, log_every=60_000
+        task,
+        at.Erf(inverse_temperature),
+        runs=5000,
+        steps=60_000,
+        step_size=4e-3,
+        log_every=60_000,
     )
     start = at.Overlaps(*(field[:, 0] for field in run.overlaps))
-    oracle = at.basin_prediction(task, temperature, start) == "oracle"
+    oracle = at.basin_prediction(task, inverse_temperature, start) == "oracle"
     decided = np.isin(run.outcome, ("oracle", "swapped"))
     return 100 * float(np.mean(oracle[decided] == (run.outcome[decided] == "oracle")))
 
@@ -117,7 +122,7 @@ README = [
 FINDINGS = [
     Stated(
         "docs/findings.md",
-        "for 95 % of 5000 starts at temperature 0.1 and for 96 % at 0.02",
+        "for 95 % of 5000 starts at inverse temperature 0.1 and for 96 % at 0.02",
         {
             "95": lambda: right_about_the_start(0.1),
             "96": lambda: right_about_the_start(0.02),
@@ -175,7 +180,7 @@ ALLOWED = {
     "timings and their ratios, which `make bench` prints": (
         r"\d[\d.,-]* ?(?:ns|us|ms|s|minutes|x)\b"
     ),
-    "starts and temperatures of a finding": r"of 5000 starts|temperature 0\.1|at 0\.02",
+    "starts and inverse temperatures of a finding": r"of 5000 starts|inverse temperature 0\.1|at 0\.02",
     "settings of a claim": (
         r"moments of 200 labelled|about 20 bags per feature|rule of 17 to 20 nodes"
     ),

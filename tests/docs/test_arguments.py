@@ -33,7 +33,7 @@ SAME_EVERYWHERE = {
     "v": "(d,), the value direction",
     "state": "of an engine: what `init` or `advance` returned",
     "overlaps": "as in Overlaps",
-    "temperatures": "one for each step",
+    "inverse_temperatures": "one for each step",
     "progress": "show a bar on stderr if that is a terminal",
     "parameters": "of a model, as training returns them",
     "scores": "lam X.k, before the weights",

@@ -121,7 +121,7 @@ def test_length_curves_share_their_sequences():
     p = shaken(model)
     curve = length_curve(task, model, p, (5, 9), samples=300)
     again = length_curve(
-        task, lambda length: replace(model, temperature=1.0), p, (9,), samples=300
+        task, lambda length: replace(model, inverse_temperature=1.0), p, (9,), samples=300
     )
     assert curve.excess[1] == again.excess[0] and curve.samples.tolist() == [300, 300]
     plain = length_curve(

@@ -45,8 +45,8 @@ def distance(a, b):
     return np.abs(a - b).max()
 
 
-def path(engine, temperatures, start=START, seed=0):
-    return engine.overlaps(engine.advance(engine.init(start, seed), temperatures))
+def path(engine, inverse_temperatures, start=START, seed=0):
+    return engine.overlaps(engine.advance(engine.init(start, seed), inverse_temperatures))
 
 
 # -- population ------------------------------------------------------------------------------------

@@ -159,7 +159,10 @@ def test_risk_falls_along_the_flow_and_runs_are_independent():
     [
         ({"times": [1.0, 1.0]}, "times of gradient_flow must be increasing"),
         ({"times": [-1.0, 1.0]}, "times of gradient_flow"),
-        ({"predictor": at.Erf(at.InverseTime(1.0, 1.0))}, "temperature of gradient_flow"),
+        (
+            {"predictor": at.Erf(at.InverseTime(1.0, 1.0))},
+            "inverse_temperature of gradient_flow",
+        ),
         ({"predictor": at.MultiHead(at.Erf(1.0))}, "predictor of gradient_flow"),
         ({"tolerance": 0.5}, "tolerance of gradient_flow"),
         ({"start": "nowhere"}, "start of"),

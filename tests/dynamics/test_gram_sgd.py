@@ -233,7 +233,7 @@ def test_mean_step_is_the_exact_population_gradient(predictor):
     moved = sgd.overlaps(
         sgd.advance(
             sgd.init(np.repeat(o[:, None], runs, axis=1), 7),
-            np.full(1, predictor.temperature),
+            np.full(1, predictor.inverse_temperature),
         )
     )
     change = alpha * np.array(_gradient_along_teachers(task, predictor, o))
@@ -247,8 +247,8 @@ def _gradient_along_teachers(task, predictor, o):
     overlaps o.
 
     The risk's gradient on spheres gives the tangential part. Radially, |k| multiplies the
-    temperature, and |v| = t turns the risk into E Y^2 - 2 t E[Y T] + t^2 E[T^2], where E[Y T] and
-    E[T^2] follow from the risks of v and of -v.
+    inverse temperature, and |v| = t turns the risk into E Y^2 - 2 t E[Y T] + t^2 E[T^2], where E[Y
+    T] and E[T^2] follow from the risks of v and of -v.
     """
     kap, eta, the, nu, rho = o
     c = task.alignment
@@ -258,7 +258,9 @@ def _gradient_along_teachers(task, predictor, o):
         risk(task, predictor, Overlaps(kap, eta, t * the, t * nu, t * rho)).excess
         for t in (1, -1)
     )
-    radial_k = predictor.temperature * R_lam - (R_kap * kap + R_eta * eta + R_rho * rho)
+    radial_k = predictor.inverse_temperature * R_lam - (
+        R_kap * kap + R_eta * eta + R_rho * rho
+    )
     radial_v = (
         (plus + minus - 2 * EY2)
         - (minus - plus) / 2

@@ -150,8 +150,8 @@ class Exploding:
     def start(self, matrix, seed):
         return {"t": np.array(0), "matrix": matrix}
 
-    def advance(self, state, temperatures):
-        after = state["t"] + len(temperatures)
+    def advance(self, state, inverse_temperatures):
+        after = state["t"] + len(inverse_temperatures)
         if state["t"] <= self.interrupt_at < after:
             type(self).interrupt_at = -1  # once
             raise KeyboardInterrupt
@@ -186,7 +186,7 @@ def test_divergence_of_heads_is_located_and_does_not_depend_on_where_training_wa
     # between two log points, before and after a run is lost
     for first in (9, 10, 18, 19, 21, 39):
         longer = go(first).extend(40 - first)
-        for name in ("step", "gram", "temperature", "diverged_at"):
+        for name in ("step", "gram", "inverse_temperature", "diverged_at"):
             np.testing.assert_array_equal(
                 getattr(longer, name), getattr(whole, name), err_msg=f"{first} {name}"
             )

@@ -37,7 +37,7 @@ STORED = {
 def test_a_file_of_heads_keeps_every_bit(name, tmp_path):
     task, head = STORED[name]
     K, V = directions(np.random.default_rng(6), 2, 9)
-    run = run_at(task, head, K, V, temperature=0.3)
+    run = run_at(task, head, K, V, inverse_temperature=0.3)
     run.state.update(
         gram=run.gram[:, 0],
         keys=np.array([[7, 2**32 - 1]], dtype=np.uint32),
@@ -59,7 +59,7 @@ def test_a_file_of_heads_keeps_every_bit(name, tmp_path):
     pairs = [(getattr(again.setup.task, x), getattr(task, x)) for x in teachers]
     pairs += [
         (getattr(again, x), getattr(run, x))
-        for x in ("step", "gram", "temperature", "diverged_at", "span")
+        for x in ("step", "gram", "inverse_temperature", "diverged_at", "span")
     ]
     pairs += [(again.state[x], run.state[x]) for x in run.state]
     for got, saved in pairs:

@@ -85,7 +85,7 @@ def after(name, kind, seed, freedom=0):
     start = np.repeat(sphere_grams(SMALL, 2, 1, seed=3), RUNS, axis=0)
     state = engine.start(start, seed)
     np.testing.assert_allclose(engine.gram(state), start, atol=EXACT)
-    return engine.gram(engine.advance(state, np.full(STEPS, head.temperature)))
+    return engine.gram(engine.advance(state, np.full(STEPS, head.inverse_temperature)))
 
 
 @pytest.mark.parametrize(

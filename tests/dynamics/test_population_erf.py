@@ -107,7 +107,7 @@ def vector_risk(k, v, lam, gam, s, length):
 
 @functools.cache
 def compiled_descent():
-    """k, v (runs, d), temperatures, step size, gam, s, L -> final k, v,
+    """k, v (runs, d), inverse temperatures, step size, gam, s, L -> final k, v,
     by autodiff and projection.
     """
     import jax
@@ -152,9 +152,9 @@ def test_one_step_is_the_step_of_autodiff(lam, gam, s, length):
 @pytest.mark.parametrize("lam", [0.1, 0.02])
 def test_reduced_equals_full_after_4000_steps(lam):
     k, v = sphere_vectors(4, 400, seed=1)
-    temperatures = np.full(4000, lam)
-    expected = vector_descent(k, v, temperatures, 4e-3, *PAPER[:3])
-    got = population_steps(overlaps_of(k, v), temperatures, 4e-3, PAPER)
+    inverse_temperatures = np.full(4000, lam)
+    expected = vector_descent(k, v, inverse_temperatures, 4e-3, *PAPER[:3])
+    got = population_steps(overlaps_of(k, v), inverse_temperatures, 4e-3, PAPER)
     assert np.abs(got - overlaps_of(k, v)).max() > 0.1  # the state has moved
     np.testing.assert_allclose(got, expected, rtol=0, atol=LONG_SUM)
 
@@ -171,8 +171,8 @@ def test_reference_trajectories(experiment):
         if first.schedule and step > 500:
             break
         times = np.arange(done, step)
-        temperatures = first.lambda0 / (1 + 1e-4 * times * first.schedule)
-        state = population_steps(state, temperatures, first.alpha, PAPER)
+        inverse_temperatures = first.lambda0 / (1 + 1e-4 * times * first.schedule)
+        state = population_steps(state, inverse_temperatures, first.alpha, PAPER)
         done = step
         np.testing.assert_allclose(
             state, [table[name].loc[step] for name in OVERLAP_ORDER], rtol=0, atol=INTEGRAL
@@ -247,33 +247,33 @@ def schedule(steps):
 
 
 @pytest.mark.parametrize(
-    "temperatures", [np.full(5000, 0.1), schedule(5000)], ids=["constant", "schedule"]
+    "inverse_temperatures", [np.full(5000, 0.1), schedule(5000)], ids=["constant", "schedule"]
 )
 @pytest.mark.parametrize("cut", [1, 777, 4096, 4999])
-def test_cutting_a_schedule_changes_no_bit(temperatures, cut):
+def test_cutting_a_schedule_changes_no_bit(inverse_temperatures, cut):
     start = sphere_start(3)
-    whole = population_steps(start, temperatures, 4e-3, PAPER)
-    part = population_steps(start, temperatures[:cut], 4e-3, PAPER)
+    whole = population_steps(start, inverse_temperatures, 4e-3, PAPER)
+    part = population_steps(start, inverse_temperatures[:cut], 4e-3, PAPER)
     np.testing.assert_array_equal(
-        population_steps(part, temperatures[cut:], 4e-3, PAPER), whole
+        population_steps(part, inverse_temperatures[cut:], 4e-3, PAPER), whole
     )
 
 
 def test_a_run_does_not_depend_on_its_company(monkeypatch):
-    start, temperatures = sphere_start(45), schedule(300)
-    together = population_steps(start, temperatures, 4e-3, PAPER)
+    start, inverse_temperatures = sphere_start(45), schedule(300)
+    together = population_steps(start, inverse_temperatures, 4e-3, PAPER)
     for run in (0, 7, 15, 16, 44):
-        alone = population_steps(start[:, run : run + 1], temperatures, 4e-3, PAPER)
+        alone = population_steps(start[:, run : run + 1], inverse_temperatures, 4e-3, PAPER)
         np.testing.assert_array_equal(alone[:, 0], together[:, run])
     monkeypatch.setattr(lanes, "THREADING_SECONDS", 0.0)
     for threads in (1, 2, 3):
         monkeypatch.setattr(lanes.config, "NUMBA_NUM_THREADS", threads)
         np.testing.assert_array_equal(
-            population_steps(start, temperatures, 4e-3, PAPER), together
+            population_steps(start, inverse_temperatures, 4e-3, PAPER), together
         )
 
 
-def test_a_constant_temperature_given_step_by_step_changes_no_bit():
+def test_a_constant_inverse_temperature_given_step_by_step_changes_no_bit():
     start = sphere_start(5)
     lam = 0.1
     expected = population_steps(start, np.full(50, lam), 4e-3, PAPER)
@@ -321,10 +321,10 @@ def test_the_manifold_is_invariant():
 
 def test_memory_does_not_grow_with_the_number_of_steps():
     def peak(runs, steps):
-        temperatures = schedule(steps)
+        inverse_temperatures = schedule(steps)
         start = np.tile(sphere_start(1), runs)
         tracemalloc.start()
-        population_steps(start, temperatures, 4e-3, PAPER)
+        population_steps(start, inverse_temperatures, 4e-3, PAPER)
         size = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return size

@@ -8,7 +8,7 @@ from attnscope.dynamics.rates import escape_time, predicted_rate
 from attnscope.dynamics.train import train
 from attnscope.errors import AttnscopeError
 from attnscope.predictors.attention import Erf, LinearAttention
-from attnscope.predictors.temperature import InverseTime
+from attnscope.predictors.inverse_temperature import InverseTime
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import local_geometry, stationary_points
 from attnscope.theory.overlaps import Overlaps
@@ -18,7 +18,7 @@ PAPER = SingleLocation(400, 10)
 
 
 @pytest.mark.parametrize(
-    ("start", "limit", "temperature", "steps"),
+    ("start", "limit", "inverse_temperature", "steps"),
     [
         ("manifold", "oracle", 0.1, 300_000),
         ("manifold", "oracle", 0.05, 20_000),
@@ -27,8 +27,10 @@ PAPER = SingleLocation(400, 10)
         ("sphere", "swapped", 0.1, 20_000),
     ],
 )
-def test_measured_rate_is_the_predicted_one(start, limit, temperature, steps):
-    run = train(PAPER, Erf(temperature), start, runs=30, steps=steps, log_every=steps // 200)
+def test_measured_rate_is_the_predicted_one(start, limit, inverse_temperature, steps):
+    run = train(
+        PAPER, Erf(inverse_temperature), start, runs=30, steps=steps, log_every=steps // 200
+    )
     found = run.rate(limit)
     assert len(found.runs) >= 8 and (run.outcome[found.runs] == limit).all()
     assert found.decay == pytest.approx(found.predicted.decay, rel=0.01)  # the bar is 5 %
@@ -39,8 +41,8 @@ def test_measured_rate_is_the_predicted_one(start, limit, temperature, steps):
 
 
 def test_manifold_rate_differs_where_the_slow_direction_leaves_the_manifold():
-    """Just below the critical temperature, 1.508 here, the slow direction is off the manifold:
-    a run on it does not see it.
+    """Just below the critical inverse temperature, 1.508 here, the slow direction is off the
+    manifold: a run on it does not see it.
     """
     task, predictor = SingleLocation(20, 2, signal=2.0), Erf(1.493)
     on, off = (predicted_rate(task, predictor, 0.05, manifold=m) for m in (True, False))
@@ -149,7 +151,7 @@ def test_what_has_no_rate_is_refused():
         ),
         (
             lambda: predicted_rate(PAPER, Erf(InverseTime(1.0, rate=1e-4)), 4e-3),
-            "temperature of .* must be a number",
+            "inverse_temperature of .* must be a number",
         ),
         (
             lambda: predicted_rate(PAPER, Erf(0.1), -1),

@@ -49,7 +49,7 @@ def some(quick):
     ]
 
 
-def temperatures(steps):
+def inverse_temperatures(steps):
     return 0.5 / (1 + 0.01 * np.arange(steps))
 
 
@@ -114,7 +114,7 @@ def full_paths(dim, batch, paths, horizons, seed):
     out = {h: [] for h in horizons}
     for part in np.array_split(np.arange(paths), max(1, paths // 2000)):
         k, v = (np.tile(x, (len(part), 1)) for x in vectors_of(START, dim))
-        for t, lam in enumerate(temperatures(max(horizons))):
+        for t, lam in enumerate(inverse_temperatures(max(horizons))):
             k, v = full_step(k, v, lam, step_size(dim), rng, **task(dim, batch))
             if t + 1 in out:
                 out[t + 1].append(
@@ -132,7 +132,7 @@ def reduced_paths(dim, batch, paths, horizons, seed, **planted):
     right = {"degrees": dim - 4, "informative_variance": GAMMA**2}
     setting = (step_size(dim), GAMMA, (dim / 2) ** 0.5, LENGTH, batch, NOISE)
     for h in horizons:
-        lams = temperatures(h)[done:]
+        lams = inverse_temperatures(h)[done:]
         if planted:
             state, generators = sgd_erf._run_tiles(
                 state, generators, lams, setting, **(right | planted)
@@ -335,7 +335,7 @@ def test_a_stream_depends_on_its_seed_and_number_only():
 
 @pytest.mark.parametrize("cut", [1, 13, 49])
 def test_cutting_a_schedule_changes_no_bit(cut):
-    lams = temperatures(50)
+    lams = inverse_temperatures(50)
     setting = task(80, 5)
     start = spread_start(3)
     seeds = seed_generators(0, 3)
@@ -350,7 +350,7 @@ def test_cutting_a_schedule_changes_no_bit(cut):
 # few degrees of freedom: chi^2 proposals are rejected now and then
 @pytest.mark.parametrize("dim", [5, 7])
 def test_a_run_does_not_depend_on_its_company(monkeypatch, dim):
-    lams = temperatures(200)
+    lams = inverse_temperatures(200)
     setting = task(dim, 2)
     start = spread_start(45)
     seeds = seed_generators(0, 45)
@@ -372,9 +372,9 @@ def test_a_run_does_not_depend_on_its_company(monkeypatch, dim):
 def test_a_non_finite_run_stays_so_and_disturbs_no_other(row):
     start = spread_start(6)
     seeds = seed_generators(0, 6)
-    clean, _ = sgd_steps(start, seeds, temperatures(20), 1e-2, **task(80, 5))
+    clean, _ = sgd_steps(start, seeds, inverse_temperatures(20), 1e-2, **task(80, 5))
     start[row, 2] = np.nan
-    got, _ = sgd_steps(start, seeds, temperatures(20), 1e-2, **task(80, 5))
+    got, _ = sgd_steps(start, seeds, inverse_temperatures(20), 1e-2, **task(80, 5))
     assert not np.isfinite(got[:, 2]).any()
     np.testing.assert_array_equal(np.delete(got, 2, axis=1), np.delete(clean, 2, axis=1))
 

@@ -17,7 +17,7 @@ from attnscope.dynamics import loop
 from attnscope.dynamics import train as train_module
 from attnscope.dynamics.engines.population_erf import PopulationErf
 from attnscope.dynamics.experiments import run_experiment
-from attnscope.dynamics.schedule import temperatures
+from attnscope.dynamics.schedule import inverse_temperatures
 from attnscope.dynamics.starts import Moments
 from attnscope.dynamics.train import train
 from attnscope.errors import AttnscopeError
@@ -28,7 +28,7 @@ from attnscope.predictors.attention import (
     Softmax,
     SoftmaxOne,
 )
-from attnscope.predictors.temperature import InverseTime
+from attnscope.predictors.inverse_temperature import InverseTime
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps
 
@@ -81,9 +81,9 @@ def test_aligned_key_and_value_use_the_general_engines(batch, name):
 
 def test_reduced_and_full_population_agree():
     task = SingleLocation(30, 5)
-    temperature = InverseTime(0.5, rate=1e-2)
+    inverse_temperature = InverseTime(0.5, rate=1e-2)
     runs = [
-        train(task, Erf(temperature), runs=3, steps=500, step_size=0.01, engine=e)
+        train(task, Erf(inverse_temperature), runs=3, steps=500, step_size=0.01, engine=e)
         for e in ("reduced", "full")
     ]
     np.testing.assert_allclose(runs[0].log, runs[1].log, rtol=0, atol=LONG_SUM)
@@ -108,7 +108,7 @@ def test_a_run_depends_on_seed_and_index_only(batch):
     assert not np.array_equal(train(task, Erf(0.3), runs=3, seed=1, **options).log, few.log)
 
 
-def test_temperature_zero_stands_still():
+def test_inverse_temperature_zero_stands_still():
     run = train(PAPER, Erf(0.0), runs=2, steps=10, log_every=5)
     np.testing.assert_allclose(
         run.log, np.repeat(run.log[:, :, :1], 3, axis=2), rtol=0, atol=LAST_DIGIT
@@ -123,7 +123,7 @@ def test_huge_dimension():
     assert np.isfinite(run.excess).all()
 
 
-def test_population_engine_gets_each_step_its_temperature():
+def test_population_engine_gets_each_step_its_inverse_temperature():
     """A schedule as a Python function, in pieces of any size: the same as the engine's own call."""
     schedule = lambda t: 0.3 / (1 + 0.01 * t)
     run = train(PAPER, Erf(schedule), runs=2, steps=300, log_every=100)
@@ -133,13 +133,15 @@ def test_population_engine_gets_each_step_its_temperature():
         engine.advance(state, np.array([schedule(t) for t in range(300)]))
     )
     np.testing.assert_array_equal(run.log[:, :, -1], expected)
-    assert run.temperature == pytest.approx([schedule(t) for t in (0, 100, 200, 300)], abs=0)
+    assert run.inverse_temperature == pytest.approx(
+        [schedule(t) for t in (0, 100, 200, 300)], abs=0
+    )
 
 
 def test_inverse_time_in_blocks_is_the_function_step_by_step():
     schedule = InverseTime(1.7, rate=3e-4)
     np.testing.assert_array_equal(
-        temperatures(schedule, 5, 5000), [schedule(t) for t in range(5, 5000)]
+        inverse_temperatures(schedule, 5, 5000), [schedule(t) for t in range(5, 5000)]
     )
 
 
@@ -189,27 +191,27 @@ BAD = {
     ),
     "schedule": (
         {"predictor": Erf(late)},
-        "temperature at step 799 of the schedule must be a finite number > 0, got 0.0",
+        "inverse temperature at step 799 of the schedule must be a finite number > 0, got 0.0",
     ),
     "schedule nan": (
         {"predictor": Erf(lambda t: math.nan)},
-        "temperature at step 0 of the schedule must be a finite number > 0",
+        "inverse temperature at step 0 of the schedule must be a finite number > 0",
     ),
     "schedule text": (
         {"predictor": Erf(lambda t: "hot")},
-        "temperature at step 0 of the schedule must be a finite number",
+        "inverse temperature at step 0 of the schedule must be a finite number",
     ),
     "schedule last": (
         {"predictor": Erf(lambda t: 1000 - t)},
-        "temperature at step 1000 of the schedule",
+        "inverse temperature at step 1000 of the schedule",
     ),
     "schedule negative": (
         {"predictor": Erf(lambda t: t - 5)},
-        "temperature at step 0 of the schedule must be a finite number > 0",
+        "inverse temperature at step 0 of the schedule must be a finite number > 0",
     ),
     "schedule raises": (
         {"predictor": Erf(lambda t: 1 / abs(t - 5))},
-        "temperature at step 5 of the schedule must be a number, got ZeroDivisionError",
+        "inverse temperature at step 5 of the schedule must be a number, got ZeroDivisionError",
     ),
     "memory": ({"steps": 10**12, "log_every": 1}, "the log of train must fit in memory"),
 }

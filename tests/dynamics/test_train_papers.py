@@ -19,7 +19,7 @@ from attnscope.dynamics.train import train
 from attnscope.predictors.attention import (
     Erf,
 )
-from attnscope.predictors.temperature import InverseTime
+from attnscope.predictors.inverse_temperature import InverseTime
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import swapped_overlaps
 from attnscope.theory.overlaps import Overlaps
@@ -43,7 +43,7 @@ def test_from_the_manifold_all_runs_reach_the_oracle():
     assert run.distance.max() == 0  # the manifold is invariant, exactly
 
 
-def test_small_temperature_from_the_sphere_splits_oracle_and_swapped():
+def test_small_inverse_temperature_from_the_sphere_splits_oracle_and_swapped():
     run = train(PAPER, Erf(0.1), runs=200)
     found = counts(run)
     assert set(found) == {"oracle", "swapped"}
@@ -56,7 +56,7 @@ def test_small_temperature_from_the_sphere_splits_oracle_and_swapped():
     assert run.excess[swapped, -1] == pytest.approx(0.1155, abs=FOUR_DIGITS)
 
 
-def test_large_temperature_from_the_sphere_never_aligns():
+def test_large_inverse_temperature_from_the_sphere_never_aligns():
     run = run_experiment("init_sphere_large_lambda")
     assert counts(run) == {"undecided": 30}
     assert np.abs(run.overlaps.kappa[:, -1]).max() < 0.5
@@ -84,9 +84,9 @@ def test_schedule_from_the_sphere():
     )
 
 
-@pytest.mark.parametrize("temperature", [0.1, 0.02])
-def test_moments_start_always_reaches_the_oracle(temperature):
-    assert counts(train(PAPER, Erf(temperature), start="moments", runs=100)) == {
+@pytest.mark.parametrize("inverse_temperature", [0.1, 0.02])
+def test_moments_start_always_reaches_the_oracle(inverse_temperature):
+    assert counts(train(PAPER, Erf(inverse_temperature), start="moments", runs=100)) == {
         "oracle": 100
     }
 

@@ -35,12 +35,12 @@ class Interrupted(PopulationErf):
     def init(self, overlaps, seed=0):
         return super().init(overlaps) | {"done": np.array(0)}
 
-    def advance(self, state, temperatures):
-        done = int(state["done"]) + len(temperatures)
+    def advance(self, state, inverse_temperatures):
+        done = int(state["done"]) + len(inverse_temperatures)
         if int(state["done"]) <= self.at < done:
             type(self).at = -1  # once
             _thread.interrupt_main()
-        return super().advance(state, temperatures) | {"done": np.array(done)}
+        return super().advance(state, inverse_temperatures) | {"done": np.array(done)}
 
 
 @pytest.mark.parametrize("at", [0, 130, 999])
@@ -66,7 +66,7 @@ def test_ctrl_c_in_an_extension_keeps_the_run(monkeypatch, capsys):
     use_engine(monkeypatch, lambda setup: Stop())
 
     class Stop:
-        def advance(self, state, temperatures):
+        def advance(self, state, inverse_temperatures):
             raise KeyboardInterrupt
 
     again = run.extend(100)
@@ -80,8 +80,8 @@ class Exploding:
     def init(self, overlaps, seed):
         return {"t": np.zeros(overlaps.shape[1])}
 
-    def advance(self, state, temperatures):
-        return {"t": state["t"] + len(temperatures)}
+    def advance(self, state, inverse_temperatures):
+        return {"t": state["t"] + len(inverse_temperatures)}
 
     def overlaps(self, state):
         t, i = state["t"], np.arange(len(state["t"]))
@@ -124,9 +124,9 @@ def test_pieces_follow_the_clock(monkeypatch):
     class Timed:
         cost = 0.0
 
-        def advance(self, state, temperatures):
-            seen.append(len(temperatures))
-            clock[0] += self.cost * len(temperatures)
+        def advance(self, state, inverse_temperatures):
+            seen.append(len(inverse_temperatures))
+            clock[0] += self.cost * len(inverse_temperatures)
             return state
 
     for cost, expected in ((0.0, lambda: max(seen) >= 2**12), (1.0, lambda: seen[-1] == 1)):

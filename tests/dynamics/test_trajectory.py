@@ -16,7 +16,7 @@ from attnscope.figures.outcomes import OUTCOMES, by_outcome
 from attnscope.figures.render_matplotlib import svg, write
 from attnscope.predictors.attention import Componentwise, Erf, LinearAttention, Softmax
 from attnscope.predictors.heads import MultiHead
-from attnscope.predictors.temperature import InverseTime
+from attnscope.predictors.inverse_temperature import InverseTime
 from attnscope.tasks.planted.grid_location import GridLocation
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import swapped_overlaps
@@ -73,17 +73,19 @@ def test_shapes_and_log_points(run):
         == run.distance.shape
         == (5, 5)
     )
-    assert run.temperature == pytest.approx([0.3 / (1 + 1e-3 * t) for t in run.step], abs=0)
+    assert run.inverse_temperature == pytest.approx(
+        [0.3 / (1 + 1e-3 * t) for t in run.step], abs=0
+    )
     assert run.outcome.shape == run.diverged_at.shape == (5,)
     assert repr(run) == "Trajectory(5 runs, 100 steps: 5 undecided)"
 
 
-def test_risk_is_exact_at_the_running_temperature():
+def test_risk_is_exact_at_the_running_inverse_temperature():
     task = SingleLocation(40, 5, noise=0.3)
     for predictor in (Erf(InverseTime(0.3, rate=1e-3)), LinearAttention(0.05)):
         run = train(task, predictor, runs=2, steps=40, log_every=20)
         for i in range(2):
-            for j, lam in enumerate(run.temperature):
+            for j, lam in enumerate(run.inverse_temperature):
                 at = type(predictor)(float(lam))
                 expected = risk(task, at, Overlaps(*run.log[:, i, j]))
                 assert run.excess[i, j] == pytest.approx(expected.excess, rel=EXACT)
@@ -120,7 +122,7 @@ def test_extension_is_bit_identical(batch, move, tmp_path):
     loaded = Trajectory.load(tmp_path / "run")
     for part in (first, loaded):
         rest = part.extend(500).extend(800)
-        for name in ("step", "log", "temperature", "diverged_at", "swapped_at"):
+        for name in ("step", "log", "inverse_temperature", "diverged_at", "swapped_at"):
             np.testing.assert_array_equal(
                 getattr(rest, name), getattr(whole, name), err_msg=name
             )
@@ -135,7 +137,7 @@ def test_save_and_load_round_trip(run, tmp_path):
     for name in (
         "step",
         "log",
-        "temperature",
+        "inverse_temperature",
         "diverged_at",
         "swapped_at",
         "excess",
@@ -163,7 +165,7 @@ def test_predictors_survive_a_file(predictor, tmp_path):
     again = Trajectory.load(tmp_path / "b").setup
     assert (
         repr(again.predictor) == repr(predictor)
-        and again.predictor.temperature == predictor.temperature
+        and again.predictor.inverse_temperature == predictor.inverse_temperature
     )
     assert again.task.alignment == task.alignment
     np.testing.assert_array_equal(again.task.location_probs, task.location_probs)
@@ -245,7 +247,7 @@ def test_frame(run):
     names = [
         "run",
         "step",
-        "temperature",
+        "inverse_temperature",
         "kappa",
         "eta",
         "theta",
@@ -259,7 +261,7 @@ def test_frame(run):
     assert (
         row.nu == run.overlaps.nu[2, 2]
         and row.excess == run.excess[2, 2]
-        and row.temperature == run.temperature[2]
+        and row.inverse_temperature == run.inverse_temperature[2]
     )
 
 

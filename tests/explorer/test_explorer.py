@@ -79,7 +79,7 @@ def test_any_text_in_the_address_gives_a_state_and_sentences(view, query):
 
 
 BAD = (
-    "dim=1 dim=4.5 dim=many dim= dim=None length=1e99 temperature=nan noise=inf gamma2=-1 "
+    "dim=1 dim=4.5 dim=many dim= dim=None length=1e99 inverse_temperature=nan noise=inf gamma2=-1 "
     "predictor=tanh colour=red"
 )
 

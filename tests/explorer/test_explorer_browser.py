@@ -192,7 +192,7 @@ def test_training_grows_while_it_runs_and_stops_when_told(browser, address):
     """
     opened(
         browser,
-        f"{address}/training?predictor=softplus&temperature=2&runs=3&steps=2000&dim=50",
+        f"{address}/training?predictor=softplus&inverse_temperature=2&runs=3&steps=2000&dim=50",
     )
     done = lambda: int(re.search(r"Step (\d+) of 2000", text(browser, "note")).group(1))
     first = done()

@@ -156,7 +156,7 @@ def test_the_stage_follows_the_knobs(browser, address):
     opened(browser, f"{address}/landscape?runs=3")
     sentence = "return document.querySelector('#stage .stage-sentence')?.textContent || ''"
     before = wait(lambda: browser.execute_script(sentence), "the stage")
-    knob(browser, "temperature", "slider").send_keys(Keys.ARROW_RIGHT * 20)
+    knob(browser, "inverse_temperature", "slider").send_keys(Keys.ARROW_RIGHT * 20)
     wait(lambda: browser.execute_script(sentence) != before, "another sentence")
 
 
@@ -189,9 +189,9 @@ def test_on_a_phone_knobs_and_figure_are_together(browser, address):
         assert (min(bottom, knobs_top) - top) / (bottom - top) > 0.5
         assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
         before = settled(browser)
-        knob(browser, "temperature", "slider").send_keys(Keys.ARROW_RIGHT * 20)
+        knob(browser, "inverse_temperature", "slider").send_keys(Keys.ARROW_RIGHT * 20)
         wait(lambda: browser.execute_script(FIGURE) != before, "the figure to follow")
-        knob(browser, "temperature", "slider").send_keys(Keys.ESCAPE)
+        knob(browser, "inverse_temperature", "slider").send_keys(Keys.ESCAPE)
         assert not browser.find_element(By.ID, "settings").is_displayed()
     finally:
         sized(browser, 0)
@@ -211,7 +211,7 @@ def test_the_keyboard_reaches_everything_that_can_be_pressed(browser, address):
         seen.add(element.get_attribute("id") or element.text or element.tag_name)
         body = element
     assert {"nav-risk", "png", "copy", "oracle"} <= seen
-    assert any("temperature" in name for name in seen)
+    assert any("inverse_temperature" in name for name in seen)
 
 
 @pytest.mark.slow
@@ -223,7 +223,7 @@ def test_little_motion_is_respected(browser, address):
             window.drawn = 0; g.on('plotly_afterplot', () => window.drawn++)"""
         opened(
             browser,
-            f"{address}/training?predictor=softplus&temperature=2&runs=2&steps=2000&dim=30",
+            f"{address}/training?predictor=softplus&inverse_temperature=2&runs=2&steps=2000&dim=30",
         )
         browser.execute_script(count)
         going = lambda: "it goes on" in text(browser, "note")

@@ -32,11 +32,11 @@ PLANTED = [
     for word, entry in registry.TASKS.items()
     if entry.planted and word != "single-location"
 ]
-SMALL = {"dim": 30, "length": 5, "temperature": 0.4, "signal": 2.0}
+SMALL = {"dim": 30, "length": 5, "inverse_temperature": 0.4, "signal": 2.0}
 
 
 def small(word, **change):
-    own = {"temperature", *arguments_of(word).values()}
+    own = {"inverse_temperature", *arguments_of(word).values()}
     values = {name: x for name, x in SMALL.items() if name in own}
     return default_state("risk").changed(task=word, **(values | change))
 
@@ -116,11 +116,12 @@ def test_the_error_of_classes_is_that_of_predictions_on_tokens():
 def test_a_sweep_shows_each_task_at_what_it_can_be(word, against):
     change = {"relevant": 4} if word == "multi-location" else {}
     _, what, words = answer(
-        "risk", [("task", word), ("against", against), ("temperature", 0.4), *change.items()]
+        "risk",
+        [("task", word), ("against", against), ("inverse_temperature", 0.4), *change.items()],
     )
     if against not in arguments_of(word):
         assert words.startswith(
-            "against of the risk view must be one of what this task has (temperature"
+            "against of the risk view must be one of what this task has (inverse_temperature"
         )
         return
     xs = names_of(what)["xs"]
@@ -157,9 +158,9 @@ def test_an_argument_whose_name_is_taken_has_a_longer_one():
 # Addresses of 0.1.0, as people have kept them
 KEPT = {
     "landscape": "predictor=linear&dim=80&x=eta&y=theta&rho=0.3&start=manifold&runs=5&steps=100&step_size=0.01&seed=3",
-    "risk": "against=length&tuning=fixed&temperature=1&dim=80&length=7&gamma2=0.25",
-    "training": "predictor=softmax&temperature=2&decay=0.0001&dim=50&noise=0.1&batch=5&runs=3&steps=2000&seed=11",
-    "posterior": "tuning=fixed&temperature=0.5&dim=8&length=30&gamma2=1&noise=0.5&seed=2",
+    "risk": "against=length&tuning=fixed&inverse_temperature=1&dim=80&length=7&gamma2=0.25",
+    "training": "predictor=softmax&inverse_temperature=2&decay=0.0001&dim=50&noise=0.1&batch=5&runs=3&steps=2000&seed=11",
+    "posterior": "tuning=fixed&inverse_temperature=0.5&dim=8&length=30&gamma2=1&noise=0.5&seed=2",
     "convergence": "rule=shrinking&bandwidth=0.5&ridge=1&keys=2&noise=0.2&seed=3",
     "bags": "data=drawn&loss=mixture&bag=3&seed=4&upload=17",
 }
@@ -182,10 +183,12 @@ def test_kept_addresses_keep_their_meaning(view):
 class Clipped(Componentwise):
     """sigma(x) = min(max(x, -1), 1): an activation that the package does not know."""
 
-    def __init__(self, temperature):
+    def __init__(self, inverse_temperature):
         import jax.numpy as jnp
 
-        super().__init__(lambda x: jnp.clip(x, -1.0, 1.0), temperature, kinks=(-1.0, 1.0))
+        super().__init__(
+            lambda x: jnp.clip(x, -1.0, 1.0), inverse_temperature, kinks=(-1.0, 1.0)
+        )
 
 
 class TwoScales:
@@ -215,7 +218,7 @@ def outside():
     )
     arguments = (registry.LENGTH, spread, clash, registry.NOISE)
     registry.add(
-        registry.Entry("clipped", Clipped, "clipped", (registry.TEMPERATURE,)),
+        registry.Entry("clipped", Clipped, "clipped", (registry.INVERSE_TEMPERATURE,)),
         registry.PREDICTORS,
     )
     registry.add(
@@ -239,7 +242,7 @@ def test_rows_from_outside_are_in_the_page_and_work(outside):
         )
     few = [
         ("predictor", "clipped"),
-        ("temperature", 0.5),
+        ("inverse_temperature", 0.5),
         ("dim", 12),
         ("length", 3),
         ("runs", 2),

@@ -37,7 +37,7 @@ QUICK = {
     "risk": [
         {},
         {"against": "dim", "tuning": "fixed"},
-        {"against": "length", "tuning": "fixed", "temperature": 1.0},
+        {"against": "length", "tuning": "fixed", "inverse_temperature": 1.0},
     ],
     "training": [
         {},
@@ -300,7 +300,13 @@ def test_slow_predictors_say_that_they_are_trained_less():
     slow = training(
         state_of(
             "training",
-            {"predictor": "softplus", "temperature": 2.0, "runs": 1, "dim": 20, "length": 3},
+            {
+                "predictor": "softplus",
+                "inverse_temperature": 2.0,
+                "runs": 1,
+                "dim": 20,
+                "length": 3,
+            },
         ),
         run,
     )
@@ -316,7 +322,7 @@ def test_slow_predictors_say_that_they_are_trained_less():
     [
         {"steps": 1999, "runs": 7},
         {"batch": 3, "dim": 60, "steps": 777, "noise": 0.2, "runs": 4},
-        {"predictor": "softmax", "temperature": 2.0, "steps": 20, "runs": 2},
+        {"predictor": "softmax", "inverse_temperature": 2.0, "steps": 20, "runs": 2},
     ],
 )
 # seconds; less than none, as on a machine that stalls

@@ -113,8 +113,8 @@ def test_a_drag_ends_at_its_last_position(browser, address):
     settled(browser)
     browser.execute_script(COUNT)
     drag = """const seen = window.seen = [];
-        const slider = document.getElementById(JSON.stringify({name: 'temperature', type: 'slider'}));
-        const box = document.getElementById(JSON.stringify({name: 'temperature', type: 'knob'}));
+        const slider = document.getElementById(JSON.stringify({name: 'inverse_temperature', type: 'slider'}));
+        const box = document.getElementById(JSON.stringify({name: 'inverse_temperature', type: 'knob'}));
         const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set;
         let left = 12;
         const move = () => {
@@ -128,12 +128,12 @@ def test_a_drag_ends_at_its_last_position(browser, address):
     wait(lambda: browser.execute_script("return window.seen.length") == 12, "the drag")
     boxes = browser.execute_script("return window.seen")
     assert len(set(boxes)) == 12
-    wait(lambda: f"temperature={boxes[-1]}" in browser.current_url, "the address")
+    wait(lambda: f"inverse_temperature={boxes[-1]}" in browser.current_url, "the address")
     wait(lambda: f"at.Erf({boxes[-1]})" in text(browser, "code"), "the lines")
-    state, _ = from_query("landscape", f"runs=3&temperature={boxes[-1]}")
+    state, _ = from_query("landscape", f"runs=3&inverse_temperature={boxes[-1]}")
     assert json.loads(settled(browser))[0]["z"] == cached_view(state).plotly["data"][0]["z"]
     assert browser.execute_script(SEEN)[1] < 12
-    assert knob(browser, "temperature").get_attribute("value") == boxes[-1]
+    assert knob(browser, "inverse_temperature").get_attribute("value") == boxes[-1]
     assert complaints(browser, address) == []
 
 

@@ -18,7 +18,7 @@ SAME = 1e-12  # two orders of the same few dozen float64 operations
 
 def setting(**changed):
     base = {"dim": 50, "length": 8, "gamma": 0.5**0.5, "signal": None, "noise": 0.3}
-    base |= {"predictor": "erf", "temperature": 0.7, "seed": 3}
+    base |= {"predictor": "erf", "inverse_temperature": 0.7, "seed": 3}
     base |= {"overlaps": {"kappa": 0.6, "eta": -0.3, "theta": 0.2, "nu": 0.7, "rho": 0.25}}
     return base | changed
 
@@ -52,17 +52,17 @@ def test_normal_and_chi_square_draws_have_their_moments():
 @pytest.mark.parametrize("word", [*PREDICTORS, "sigma"])
 def test_weights_and_predictions_are_those_of_the_library(word):
     settings = [
-        setting(predictor=word, temperature=t, seed=s)
+        setting(predictor=word, inverse_temperature=t, seed=s)
         for t in (0.05, 1.0, 20.0)
         for s in (0, 1)
     ]
     task = at.SingleLocation(dim=50, length=8, noise=0.3)
     for given, out in zip(settings, found(settings)):
-        lam = given["temperature"]
+        lam = given["inverse_temperature"]
         predictor = (
             optimal_sigma(task)
             if word == "sigma"
-            else PREDICTORS[word].make({"temperature": lam})
+            else PREDICTORS[word].make({"inverse_temperature": lam})
         )
         scores = np.array([out["scores"]]) * (1.0 if word == "sigma" else lam)
         weights = predictor.weights(scores)[0]
@@ -145,7 +145,7 @@ def test_impossible_overlaps_have_no_head_and_borders_have_one():
 
 
 def test_the_sentence_says_weight_prediction_and_truth():
-    given = setting(predictor="softmax", temperature=2.0, overlaps=oracle())
+    given = setting(predictor="softmax", inverse_temperature=2.0, overlaps=oracle())
     pair = "(() => { const x = attnscopeStage.sequence(given); return [x, attnscopeStage.sentence(given, x)]; })()"
     out, said = evaluated(STAGE, pair, given)
     share = round(100 * out["weights"][out["location"]])

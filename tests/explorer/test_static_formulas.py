@@ -27,7 +27,7 @@ def law_of(task):
 
 
 def places(seed):
-    """Tasks, temperatures and possible overlaps, log-uniform where the knobs are."""
+    """Tasks, inverse temperatures and possible overlaps, log-uniform where the knobs are."""
     rng = np.random.default_rng(seed)
     out = []
     while len(out) < PLACES:
@@ -112,7 +112,7 @@ def test_training_is_that_of_the_library_from_the_same_starts(word, decay):
         "predictor": word,
         "law": law_of(task),
         "dim": 400,
-        "temperature": 0.1,
+        "inverse_temperature": 0.1,
         "decay": decay,
     }
     setup |= {"stepSize": 4e-3, "steps": 4000, "starts": starts}

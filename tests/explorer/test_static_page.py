@@ -102,8 +102,8 @@ def test_the_risk_curves_are_the_librarys(browser, site):
         "return [...document.querySelectorAll('#table tbody tr')].map((r) => [...r.children].map((c) => c.textContent))"
     )
     for word, kind in KINDS.items():
-        best, risk = at.optimal_temperature(task, kind)
-        row = next(r for r in rows if r[0] == word and r[3] == "best temperature")
+        best, risk = at.optimal_inverse_temperature(task, kind)
+        row = next(r for r in rows if r[0] == word and r[3] == "best inverse temperature")
         # five digits are shown; a minimum's place is flat to the root of its rounding
         assert float(row[1]) == pytest.approx(best, rel=1e-4)
         assert float(row[2]) == pytest.approx(risk.excess, rel=1e-4)
@@ -155,7 +155,7 @@ def test_the_posterior_view_shows_the_librarys_sequence(browser, site, length):
     posterior = task.location_posterior(batch.tokens)[0]
     np.testing.assert_allclose(found[3], posterior, rtol=1e-7, atol=1e-300)
     for panel, kind in ((5, at.Erf), (7, at.LinearAttention)):
-        best, _ = at.optimal_temperature(task, kind)
+        best, _ = at.optimal_inverse_temperature(task, kind)
         weights = at.attention_weights(kind(best), task.key, batch.tokens)[0]
         np.testing.assert_allclose(
             found[panel], weights, rtol=1e-5
@@ -169,9 +169,9 @@ def test_outside_its_tables_the_page_names_the_live_one(browser, site):
     note = text(browser, "note")
     assert "There are gaps" in note and "attnscope explore computes the rest" in note
     assert "not in the table" in text(browser, "table")
-    shown(browser, site, "#/landscape?predictor=softmax&temperature=1.5")
+    shown(browser, site, "#/landscape?predictor=softmax&inverse_temperature=1.5")
     assert "attnscope explore" in text(browser, "message")
-    assert "?predictor=softmax&temperature=1.5" in text(browser, "message")
+    assert "?predictor=softmax&inverse_temperature=1.5" in text(browser, "message")
     assert outside(browser) == []
 
 
@@ -204,9 +204,9 @@ def test_keys_turn_knobs_and_the_address_follows(browser, site):
     box.send_keys("80", Keys.ENTER)
     wait(lambda: "dim=80" in browser.current_url, "the address")
     settled_page(browser)
-    slider = browser.find_element(By.ID, "slider-temperature")
+    slider = browser.find_element(By.ID, "slider-inverse_temperature")
     slider.send_keys(Keys.ARROW_RIGHT)
-    wait(lambda: "temperature=0.1" in browser.current_url, "the address")
+    wait(lambda: "inverse_temperature=0.1" in browser.current_url, "the address")
     browser.find_element(
         By.CSS_SELECTOR, "input[name=knob-predictor][value=linear]"
     ).send_keys(Keys.SPACE)

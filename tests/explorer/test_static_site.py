@@ -121,7 +121,11 @@ def _library(name, place):
     task = at.SingleLocation(
         4, place["length"], gamma=place["gamma2"] ** 0.5, signal=place["signal"]
     )
-    head = at.Softmax(place["temperature"]) if name == "softmax" else at.optimal_sigma(task)
+    head = (
+        at.Softmax(place["inverse_temperature"])
+        if name == "softmax"
+        else at.optimal_sigma(task)
+    )
     return at.risk(task, head, at.Overlaps.oracle()).log_excess
 
 

@@ -65,10 +65,14 @@ def test_a_chosen_step_is_used_as_it_is_and_warned_of():
     assert old[0].step_size == 0.01 and not old[1]
 
 
-def test_under_a_schedule_the_first_temperature_decides():
-    hot, cooling = (state_of("training", temperature=0.5, decay=r) for r in (0.0, 1e-3))
+def test_under_a_schedule_the_first_inverse_temperature_decides():
+    hot, cooling = (
+        state_of("training", inverse_temperature=0.5, decay=r) for r in (0.0, 1e-3)
+    )
     assert (
-        limit_of(hot) == limit_of(cooling) < limit_of(state_of("training", temperature=0.1))
+        limit_of(hot)
+        == limit_of(cooling)
+        < limit_of(state_of("training", inverse_temperature=0.1))
     )
     names = {}
     exec(training(cooling.changed(runs=1, steps=10)).code, names)

@@ -100,11 +100,11 @@ def test_a_knob_that_is_turned_is_in_the_address_and_its_return_is_too(browser, 
     step = at(browser, address, TOUR, 5)
 
     def turned(value):
-        browser.execute_script("arguments[0].select()", knob(browser, "temperature"))
-        knob(browser, "temperature").send_keys(value, Keys.ENTER)
+        browser.execute_script("arguments[0].select()", knob(browser, "inverse_temperature"))
+        knob(browser, "inverse_temperature").send_keys(value, Keys.ENTER)
 
     turned("0.07")
-    wait(lambda: "temperature=0.07" in path(browser, address), "the address")
+    wait(lambda: "inverse_temperature=0.07" in path(browser, address), "the address")
     turned("0.05")
     wait(lambda: path(browser, address) == f"/tour/{TOUR.name}/5", "the step's own")
     # every knob at its default is not the step's own: the address says it by one of them

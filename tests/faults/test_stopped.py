@@ -80,7 +80,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 STUDY = """
 function = "outcomes"
 [grid]
-temperature = { from = 0.01, to = 1.0, count = 2000 }
+inverse_temperature = { from = 0.01, to = 1.0, count = 2000 }
 [fixed]
 dim = 50
 length = 4

@@ -73,7 +73,7 @@ MISTAKES = {
     "curve of a word": 'function = "learning_curve"\n[grid]\nalpha = ["x"]',
     "curve of a list": 'function = "learning_curve"\n[grid]\nalpha = [1.0]\n'
     'predictor = [["bayes"]]',
-    "outcomes of a word": 'function = "outcomes"\n[grid]\ndim = [10]\ntemperature = [0.1]\n'
+    "outcomes of a word": 'function = "outcomes"\n[grid]\ndim = [10]\ninverse_temperature = [0.1]\n'
     'seed = ["a"]',
 }
 

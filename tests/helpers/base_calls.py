@@ -29,12 +29,12 @@ class Blocked:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-def excess(length, temperature):
+def excess(length, inverse_temperature):
     """A cell of the sweep."""
     import attnscope as at
 
     task = at.SingleLocation(dim=12, length=length)
-    return {"excess": at.risk(task, at.Erf(temperature), at.Overlaps.oracle()).excess}
+    return {"excess": at.risk(task, at.Erf(inverse_temperature), at.Overlaps.oracle()).excess}
 
 
 def computed(folder):
@@ -109,7 +109,7 @@ def computed(folder):
         "sweep",
         lambda: at.sweep(
             excess,
-            {"length": [2, 4], "temperature": [0.5]},
+            {"length": [2, 4], "inverse_temperature": [0.5]},
             store=folder / "runs",
             progress=False,
         ),
@@ -151,7 +151,7 @@ def refused(folder):
 
 def typed(folder):
     """(words of a command, the words of its refusal or None)."""
-    small = ("--dim", "12", "--length", "4", "--temperature", "0.5")
+    small = ("--dim", "12", "--length", "4", "--inverse-temperature", "0.5")
     train = ("train", *small, "--runs", "2", "--steps", "10")
     quick = ("--gate", "quadratic", "--pooling", "softmax", "--loss", "mixture")
     data = str(folder / "bags.csv")

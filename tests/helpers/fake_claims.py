@@ -24,7 +24,9 @@ def picture(seed: int) -> Figure:
         "risk",
         (Band(x, y - 1, y + 1, "95 %"), Line(x, y, "exact"), Points(x, y, "seen", 1)),
     )
-    grid = Panel("map", "dim", "temperature", (Heat(x, x, np.outer(y, y), "outcome"),))
+    grid = Panel(
+        "map", "dim", "inverse temperature", (Heat(x, x, np.outer(y, y), "outcome"),)
+    )
     return Figure('A "title" with <angles>', (curves, grid), columns=2)
 
 

@@ -1,5 +1,5 @@
-"""Shared by the tests: random settings (tasks, temperatures, overlaps that unit vectors really
-have) and what a refusal looks like.
+"""Shared by the tests: random settings (tasks, inverse temperatures, overlaps that unit vectors
+really have) and what a refusal looks like.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from attnscope.theory.overlaps import Overlaps
 
 class Setting(NamedTuple):
     task: SingleLocation
-    temperature: float
+    inverse_temperature: float
     overlaps: Overlaps
 
 
@@ -29,7 +29,7 @@ def random_settings(
     count: int,
     seed: int,
     aligned: bool = True,
-    temperatures: tuple[float, float] = (0.02, 3.0),
+    inverse_temperatures: tuple[float, float] = (0.02, 3.0),
 ) -> list[Setting]:
     """Off-manifold settings of moderate size; a third of them with key.value != 0 if `aligned`."""
     rng = np.random.default_rng(seed)
@@ -49,7 +49,7 @@ def random_settings(
         gamma = rng.uniform(0.3, 1.5)
         signal = rng.uniform(0, 4)
         task = SingleLocation(dim, length, gamma=gamma, signal=signal, key=key, value=value)
-        lam = float(np.exp(rng.uniform(*np.log(temperatures))))
+        lam = float(np.exp(rng.uniform(*np.log(inverse_temperatures))))
         out.append(Setting(task, lam, Overlaps.of(task, k, v)))
     return out
 

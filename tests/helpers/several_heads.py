@@ -16,12 +16,12 @@ def directions(rng, heads, dim, size=1.0):
     return size * rows / np.linalg.norm(rows, axis=2, keepdims=True)
 
 
-def run_at(task, head, K, V, temperature=1.0):
+def run_at(task, head, K, V, inverse_temperature=1.0):
     """A run that was never trained, at these vectors."""
     setup = HeadSetup(task, at.MultiHead(head, len(K)), 0.1, 1, 0, 1, "reduced", "sphere")
     numbers = {
         "step": np.zeros(1, int),
-        "temperature": np.array([temperature]),
+        "inverse_temperature": np.array([inverse_temperature]),
         "diverged_at": np.array([-1]),
     }
     return HeadTrajectory(setup, gram=heads_gram(task, K, V)[None, None], state={}, **numbers)

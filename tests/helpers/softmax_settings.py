@@ -23,13 +23,13 @@ ORACLE = (1.0, 0.0, 0.0, 1.0, 0.0)
 
 
 def by_numbers(function):
-    """function(overlaps, temperature, Law) with every number by its name,
+    """function(overlaps, inverse_temperature, Law) with every number by its name,
     as the settings of the tests are kept.
     """
 
-    def called(*overlaps, temperature, **numbers):
+    def called(*overlaps, inverse_temperature, **numbers):
         point = overlaps or [numbers.pop(name) for name in Overlaps._fields]
-        return function(point, temperature, Law(**numbers))
+        return function(point, inverse_temperature, Law(**numbers))
 
     return called
 
@@ -57,7 +57,7 @@ def random_setting(rng, lam_max=5.0, lengths=(2, 3, 10, 100)):
     c = float(rng.choice([0.0, 0.0, 0.6, -0.3]))
     o = random_overlaps(rng, int(rng.choice([4, 20])), c)
     return o, {
-        "temperature": float(rng.uniform(0.05, lam_max)),
+        "inverse_temperature": float(rng.uniform(0.05, lam_max)),
         "gamma": float(rng.uniform(0.4, 1.4)),
         "signal": float(rng.uniform(0.0, 8.0)),
         "length": int(rng.choice(lengths)),

@@ -11,7 +11,7 @@ FEW = {
     "signal": (2.0, 3.2, 5.0, 7.5, 10.0, 14.5),
     "dim": (8, 20, 60, 150, 400),
     "length": (2, 5, 10, 40, 100),
-    "temperature": TABLE_AXES["softmax"][3].nodes[::3],
+    "inverse_temperature": TABLE_AXES["softmax"][3].nodes[::3],
 }
 COARSE = {
     name: tuple(Axis(a.knob, FEW[a.knob], a.scale, a.whole) for a in axes)

@@ -25,7 +25,7 @@ def numbers():
         assert type(r.value) is float
         out += [r.value, *at.risk_gradient(task, p, o)]
         out += list(map(float, at.predict(p, task.key, task.value, task.sample(3, seed=0).tokens)))
-    out += [task.bayes_risk().value, at.critical_temperature(task), at.optimal_temperature(task, at.Softmax)[0]]
+    out += [task.bayes_risk().value, at.critical_inverse_temperature(task), at.optimal_inverse_temperature(task, at.Softmax)[0]]
     with at.x64():
         f = at.risk_function(task, at.Softmax(1.0))
         out.append(float(jax.grad(lambda lam: f(o, lam))(jnp.asarray(1.2))))

@@ -35,7 +35,7 @@ def plain_block(model, p, x):
     update = np.zeros_like(rows)
     for h in range(model.heads):
         q, k, v = (a @ p[part][h].T for part in ("query", "key", "value"))
-        weights = softmax(model.temperature * q @ k.T / np.sqrt(q.shape[1]), axis=1)
+        weights = softmax(model.inverse_temperature * q @ k.T / np.sqrt(q.shape[1]), axis=1)
         update += weights @ v @ p["output"][h].T
     rows = rows + update
     if model.hidden:
@@ -47,7 +47,9 @@ def plain_block(model, p, x):
     return rows[0] @ p["readout"] + p["readout_bias"]
 
 
-@pytest.mark.parametrize("model", [*BLOCKS, TransformerBlock(D, temperature=1.7)], ids=name)
+@pytest.mark.parametrize(
+    "model", [*BLOCKS, TransformerBlock(D, inverse_temperature=1.7)], ids=name
+)
 def test_block_is_the_textbook_block(model):
     p, x = shaken(model), tokens()
     assert model.predict(p, x) == pytest.approx(
@@ -165,11 +167,11 @@ def test_sizes_count_the_arrays_and_match():
     assert DenseNet.matching(SimplifiedAttention(4), 100).hidden == 1
 
 
-def test_temperature_multiplies_the_query():
+def test_inverse_temperature_multiplies_the_query():
     model, x = BLOCKS[0], tokens()
     p = shaken(model)
     scaled = p | {"query": 2.5 * p["query"]}
-    assert replace(model, temperature=2.5).predict(p, x) == pytest.approx(
+    assert replace(model, inverse_temperature=2.5).predict(p, x) == pytest.approx(
         model.predict(scaled, x), rel=EXACT
     )
 

@@ -61,7 +61,7 @@ def test_joint_softmax_by_hand():
         (lambda: at.MultiHead("softmax"), "head of MultiHead"),
         (lambda: at.MultiHead(at.Erf(1.0), 0), "heads of MultiHead"),
         (lambda: at.BayesSoftmax(1.0, bias=[]), "bias of BayesSoftmax"),
-        (lambda: at.BayesSoftmax(-1.0), "temperature of BayesSoftmax"),
+        (lambda: at.BayesSoftmax(-1.0), "inverse_temperature of BayesSoftmax"),
         (
             lambda: at.predict(
                 at.MultiHead(at.Erf(1.0)), np.eye(3), np.eye(3), np.zeros((1, 2, 3))
@@ -81,7 +81,7 @@ def test_joint_softmax_by_hand():
             lambda: heads_risk(
                 SMALL, at.MultiHead(at.Erf(at.InverseTime(1.0, 1.0))), np.eye(8)
             ),
-            "temperature of heads_risk",
+            "inverse_temperature of heads_risk",
         ),
     ],
 )

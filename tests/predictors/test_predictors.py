@@ -37,7 +37,7 @@ def naive_rows(X, Q, K, V, O, lam):
 
 
 def test_full_layer_equals_its_definition():
-    layer = at.FullAttention(Q, K, V, O, temperature=0.3)
+    layer = at.FullAttention(Q, K, V, O, inverse_temperature=0.3)
     np.testing.assert_allclose(layer.rows(X), naive_rows(X, Q, K, V, O, 0.3), rtol=EXACT)
 
 
@@ -45,7 +45,7 @@ def test_cls_row_is_a_row_of_the_full_layer():
     """[CLS; X] through the layer, the [CLS] row attending to X alone:
     as masking the [CLS] key in the full layer.
     """
-    layer = at.FullAttention(Q, K, V, O, temperature=0.3)
+    layer = at.FullAttention(Q, K, V, O, inverse_temperature=0.3)
     with_cls = np.concatenate([np.broadcast_to(CLS, (N, 1, D)), X], axis=1)
     scores = 0.3 * np.einsum("nid,dp,ep,nje->nij", with_cls, Q, K, with_cls)[:, 0, 1:]
     weights = np.exp(scores - scores.max(1, keepdims=True))
@@ -61,7 +61,7 @@ def test_cls_row_is_a_row_of_the_full_layer():
 @pytest.mark.parametrize("inner", [1, 3])
 def test_one_output_reduces_to_softmax_attention(inner):
     layer = at.FullAttention(
-        Q[:, :inner], K[:, :inner], V[:, :inner], O[:1, :inner], temperature=0.7
+        Q[:, :inner], K[:, :inner], V[:, :inner], O[:1, :inner], inverse_temperature=0.7
     )
     softmax, k, v = layer.reduced(CLS)
     np.testing.assert_allclose(
@@ -119,7 +119,7 @@ def test_mask_means_shorter_sequence(predictor):
 
 
 def test_masked_rows_of_the_full_layer():
-    layer = at.FullAttention(Q, K, V, O, temperature=0.3)
+    layer = at.FullAttention(Q, K, V, O, inverse_temperature=0.3)
     rows = layer.rows(X, MASK)
     for n in range(N):
         np.testing.assert_allclose(
@@ -140,7 +140,7 @@ def test_predictors_are_values():
     assert at.Erf(0.1) == at.Erf(0.1) != at.Erf(0.2)
     assert at.LinearAttention(0.1, 0.5) == at.LinearAttention(0.1, 0.5)
     assert repr(at.Erf(0.1)) == "Erf(0.1)"
-    assert at.Erf(at.InverseTime(1.0, rate=1e-4)).temperature(10_000) == 0.5
+    assert at.Erf(at.InverseTime(1.0, rate=1e-4)).inverse_temperature(10_000) == 0.5
 
 
 def test_oracle_predictor_on_samples_attains_its_exact_risk():

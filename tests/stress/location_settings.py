@@ -1,8 +1,8 @@
 """Settings of single-location regression with overlaps, and what is asked of any predictor there.
 
 Settings: any feasible overlaps, key and value orthogonal or not, gamma 1e-4..1e4, signal 0..1e8,
-temperature 0..1e6, L to 1e12, d to 1e9. Gradients carry no error: GRADIENT times the size of the
-terms that make them up is what is asked.
+inverse temperature 0..1e6, L to 1e12, d to 1e9. Gradients carry no error: GRADIENT times the size
+of the terms that make them up is what is asked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stress.subject import Setting
 
 __all__ = [
     "draw_numbers",
-    "draw_with_temperature",
+    "draw_with_inverse_temperature",
     "gradient_answer",
     "gradient_truth_of",
     "reference_arguments",
@@ -90,15 +90,15 @@ def task_of(setting: Setting) -> at.SingleLocation:
     return at.SingleLocation(**numbers)
 
 
-def draw_with_temperature(rng: np.random.Generator, **limits: Any) -> Setting:
+def draw_with_inverse_temperature(rng: np.random.Generator, **limits: Any) -> Setting:
     return draw_numbers(rng, **limits) | {
-        "temperature": log_uniform(rng, 1e-6, 1e6, (0.0, 1.0))
+        "inverse_temperature": log_uniform(rng, 1e-6, 1e6, (0.0, 1.0))
     }
 
 
 def reference_arguments(setting: Setting) -> tuple:
     task = task_of(setting)
-    names = ("overlaps", "temperature", "gamma", "signal", "length")
+    names = ("overlaps", "inverse_temperature", "gamma", "signal", "length")
     return (*(setting[name] for name in names), task.alignment)
 
 
@@ -116,7 +116,7 @@ def truth_of(exact: single_location.Exact, setting: Setting, digits: int) -> Tru
     """
     defect = _moved(setting)
     # the scale on which the risk varies with kappa
-    defect *= 1 + setting["temperature"] * setting["signal"]
+    defect *= 1 + setting["inverse_temperature"] * setting["signal"]
     return Truth(
         float(exact.value), float(exact.size) * (10.0 ** (8 - digits) + defect) + 1e-307
     )

@@ -128,7 +128,7 @@ def _rounded_sign(right: Any) -> Any:
         cross = H[1, 2] + H[1, 4] + H[2, 4] + H[4, 4]
         return (eta * the - cross**2) / (np.abs(eta * the) + cross**2)
 
-    def critical_temperature(task: Any) -> float:
+    def critical_inverse_temperature(task: Any) -> float:
         grid = np.geomspace(1e-3, 1e3, 121)
         values = block(task, grid)
         falls = np.flatnonzero((values[:-1] > 0) & (values[1:] <= 0))
@@ -138,7 +138,7 @@ def _rounded_sign(right: Any) -> Any:
         high = grid[falls[0] + 1]
         return float(brentq(lambda lam: float(block(task, np.array(lam))), low, high))
 
-    return critical_temperature
+    return critical_inverse_temperature
 
 
 def _by_subtraction(right: Any) -> Any:
@@ -299,8 +299,8 @@ DEFECTS = (
     Defect(
         2,
         "a rounded sign",
-        (Place(at, "critical_temperature", _rounded_sign),),
-        ("critical_temperature", "critical_temperature of one token"),
+        (Place(at, "critical_inverse_temperature", _rounded_sign),),
+        ("critical_inverse_temperature", "critical_inverse_temperature of one token"),
     ),
     Defect(
         3,
@@ -312,7 +312,7 @@ DEFECTS = (
         4,
         "a two-sided slope at a kink",
         (Place(componentwise_gradient, "_one_sided_slope", _two_sided_slope),),
-        ("risk_gradient at temperature 0",),
+        ("risk_gradient at inverse temperature 0",),
     ),
     Defect(
         5,

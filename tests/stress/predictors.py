@@ -19,13 +19,13 @@ HEADS: dict[str, Any] = {
 
 
 def predictor_of(setting: Setting) -> Any:
-    """The predictor a setting names, at its temperature."""
-    return HEADS[setting["kind"]](setting["temperature"])
+    """The predictor a setting names, at its inverse temperature."""
+    return HEADS[setting["kind"]](setting["inverse_temperature"])
 
 
 def plain_predictor(setting: dict[str, Any]) -> Any:
     """The predictor of a setting's kind: erf, linear with offset 1/2, or softmax."""
-    lam = setting["temperature"]
+    lam = setting["inverse_temperature"]
     return {
         "erf": at.Erf(lam),
         "linear": at.LinearAttention(lam, 0.5),

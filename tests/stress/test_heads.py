@@ -57,7 +57,7 @@ def test_a_linear_head_on_one_token():
 
 
 def test_student_background_without_attention():
-    """Temperature 0 leaves Var Y, whatever the background."""
+    """Inverse temperature 0 leaves Var Y, whatever the background."""
     axes = np.eye(2)
     informative = (2 * axes[0], 0.25 * axes)
     for freedom in (None, 5.0):
@@ -69,7 +69,7 @@ def test_student_background_without_attention():
 
 
 def test_heavy_tails_are_followed_far_enough():
-    """62 Student t tokens at a temperature of 1e-3:
+    """62 Student t tokens at an inverse temperature of 1e-3:
     the panels ended where 3e-12 of the risk was left, five stated errors.
     """
     inner = at.SingleLocation(2, 62, 1.0, 0.0, 0.0763, key=np.eye(2)[0], value=np.eye(2)[1])
@@ -85,8 +85,8 @@ def test_heavy_tails_are_followed_far_enough():
     assert abs(found.excess - truth[0]) <= found.error + truth[1]
 
 
-def test_without_a_signal_the_best_temperature_is_zero():
+def test_without_a_signal_the_best_inverse_temperature_is_zero():
     task = at.CorrelatedBackground(at.SingleLocation(3, 8, 1.0, 0.0, 0.0))
-    best, risk = at.correlated_temperature(task)
+    best, risk = at.correlated_inverse_temperature(task)
     assert best == 0
     assert risk.excess == pytest.approx(1.0, abs=EXACT)

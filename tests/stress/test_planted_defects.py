@@ -28,11 +28,11 @@ def test_subjects_exist():
 
 
 def test_a_planted_defect_goes_away():
-    right = at.critical_temperature
+    right = at.critical_inverse_temperature
     defect = DEFECTS[1]
     with defect.planted():
-        assert at.critical_temperature is not right
-    assert at.critical_temperature is right
+        assert at.critical_inverse_temperature is not right
+    assert at.critical_inverse_temperature is right
 
 
 def test_what_changes_nothing_is_not_caught():

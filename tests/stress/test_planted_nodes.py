@@ -13,7 +13,7 @@ test_quick, test_long = family_tests("planted_nodes")
 _, test_long_gradients = family_tests("planted_nodes_gradients")
 
 PLAIN = {
-    "length": 1, "label": "square", "head": "softmax", "temperature": 1.0, "gamma": 1.0,
+    "length": 1, "label": "square", "head": "softmax", "inverse_temperature": 1.0, "gamma": 1.0,
     "signal": 0.0, "shift": 0.0, "alignment": 0.0, "slope": 1.0,
 }  # fmt: skip
 
@@ -35,8 +35,8 @@ def test_a_fair_coin_is_an_integral_in_one_dimension():
 
 
 def test_even_softmax_of_two_tokens():
-    """Temperature 0: T = (w_1 + w_2)/2, E(y^2 - 1 - T)^2 = 2 + 1/2."""
-    found, _ = reference.risk(PLAIN | {"length": 2, "temperature": 0.0}, np.zeros(5))
+    """Inverse temperature 0: T = (w_1 + w_2)/2, E(y^2 - 1 - T)^2 = 2 + 1/2."""
+    found, _ = reference.risk(PLAIN | {"length": 2, "inverse_temperature": 0.0}, np.zeros(5))
     assert found == pytest.approx(2.5, abs=1e-10)
 
 

@@ -81,7 +81,7 @@ def test_risk_of_predicting_zero_and_of_the_token_itself():
     assert float(oracle.value) == pytest.approx(4.0)
 
 
-def test_gradient_of_a_relu_at_temperature_zero_is_the_right_derivative():
+def test_gradient_of_a_relu_at_inverse_temperature_zero_is_the_right_derivative():
     relu = ("pieces", ((0.0, math.inf, (0.0, 1.0)),))
     found = single_location.componentwise_gradient(
         relu, (1.0, 0.0, 0.0, 1.0, 0.0), 0.0, 0.7, 1.0, 4, 0.0

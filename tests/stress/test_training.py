@@ -23,7 +23,7 @@ def test_risk_of_a_linear_head_by_hand():
 
 
 def test_the_oracle_stays():
-    """At a temperature of 0 nothing pulls, and at (k*, v*)
+    """At an inverse temperature of 0 nothing pulls, and at (k*, v*)
     an erf head's gradient is normal to both spheres.
     """
     stars = np.eye(4)[:2]

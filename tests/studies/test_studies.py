@@ -17,7 +17,7 @@ from attnscope import registry
 from attnscope.studies.functions import (
     check_cell,
     learning_curve,
-    optimal_temperature,
+    optimal_inverse_temperature,
     oracle_risk,
     outcomes,
 )
@@ -25,16 +25,16 @@ from attnscope.studies.study import load_study
 
 EXAMPLES = ROOT / "examples" / "studies"
 STUDY = """
-title = "Risk over temperature"
+title = "Risk over inverse temperature"
 function = "oracle_risk"
 [grid]
-temperature = { from = 0.01, to = 1.0, count = 5, scale = "log" }
+inverse_temperature = { from = 0.01, to = 1.0, count = 5, scale = "log" }
 length = [2, 10]
 [fixed]
 dim = 50
 [figure]
 kind = "line"
-x = "temperature"
+x = "inverse_temperature"
 value = "risk"
 group = "length"
 """
@@ -58,12 +58,12 @@ def attnscope(*arguments, cwd):
 
 def test_functions_equal_the_library():
     task = at.SingleLocation(50, 7)
-    row = oracle_risk(50, 7, temperature=0.2)
+    row = oracle_risk(50, 7, inverse_temperature=0.2)
     assert row["risk"] == at.risk(task, at.Erf(0.2), at.Overlaps.oracle()).value
     assert row["bayes"] == task.bayes_risk().value
     assert (
-        optimal_temperature(50, 7)["optimal_temperature"]
-        == at.optimal_temperature(task, at.Erf)[0]
+        optimal_inverse_temperature(50, 7)["optimal_inverse_temperature"]
+        == at.optimal_inverse_temperature(task, at.Erf)[0]
     )
     reached = outcomes(50, 0.1, runs=8, steps=4000, start="manifold", seed=3)
     assert (
@@ -92,7 +92,7 @@ def test_examples_load_and_one_cell_runs(path):
 def test_ranges_expand(study_file):
     study = load_study(study_file)
     assert len(study.cells) == 10
-    assert [cell["temperature"] for cell in study.cells[::2]] == pytest.approx(
+    assert [cell["inverse_temperature"] for cell in study.cells[::2]] == pytest.approx(
         [0.01, 0.0316227766, 0.1, 0.316227766, 1.0]
     )
     assert all(cell["dim"] == 50 for cell in study.cells)
@@ -107,7 +107,7 @@ def test_run_resume_draw(study_file, tmp_path):
     pd.testing.assert_frame_equal(first.frame, again.frame)
     figure = study.draw(first.frame)
     assert len(figure.panels[0].marks) == 2
-    assert figure.panels[0].log_x is True  # the temperatures span two decades
+    assert figure.panels[0].log_x is True  # the inverse temperatures span two decades
 
 
 MISTAKES = {
@@ -268,7 +268,9 @@ def test_every_planted_task_is_a_study(word, tmp_path):
     ],
 )
 def test_outcomes_of_planted_tasks(word):
-    row = outcomes(temperature=0.5, task=word, runs=2, steps=3, batch_size=2, **small(word))
+    row = outcomes(
+        inverse_temperature=0.5, task=word, runs=2, steps=3, batch_size=2, **small(word)
+    )
     ends = {
         "specialised",
         "rotated",
@@ -281,11 +283,11 @@ def test_outcomes_of_planted_tasks(word):
     assert sum(x for name, x in row.items() if name in ends) == 1.0
     assert ("median_form_cosine" in row) == (word == "multi-direction")
     if word != "sparse-tokens":  # population descent, on nodes
-        row = outcomes(temperature=0.5, task=word, runs=2, steps=3, **small(word))
+        row = outcomes(inverse_temperature=0.5, task=word, runs=2, steps=3, **small(word))
         assert sum(x for name, x in row.items() if name in ends) == 1.0
         return
     with pytest.raises(at.AttnscopeError, match="batch_size of train must be an integer"):
-        outcomes(temperature=0.5, task=word, runs=2, steps=3, **small(word))
+        outcomes(inverse_temperature=0.5, task=word, runs=2, steps=3, **small(word))
 
 
 def test_exchangeable_tasks_are_studies():

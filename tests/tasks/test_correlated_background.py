@@ -202,25 +202,25 @@ def test_isotropic_background_gives_the_known_risk():
         assert at.correlated_risk(plain, predictor).value == pytest.approx(
             known.value, rel=LONG_SUM
         )
-    best, risk = at.correlated_temperature(plain)
-    known_best, known = at.optimal_temperature(INNER, at.Erf)
+    best, risk = at.correlated_inverse_temperature(plain)
+    known_best, known = at.optimal_inverse_temperature(INNER, at.Erf)
     assert best == pytest.approx(known_best, rel=FOUR_DIGITS) and risk.value == pytest.approx(
         known.value, rel=INTEGRAL
     )
 
 
-def test_best_temperatures_far_below_the_signal():
+def test_best_inverse_temperatures_far_below_the_signal():
     """Before a Student t of 3 < n < 4 the risk is R(0) - a lam + b (L-1) lam^(n-2) near 0, least at
-    a temperature ~ (L-1)^(-1/(n-3)): at n = 3.5 a hundred times the tokens divide it by 10^4, to
-    2e-11, where the search began at 5e-11 and 0 was returned. The risk there is known to 1/50 of its depth, so
-    the place to 1/7 at worst; neighbours tell whether it is the least.
+    an inverse temperature ~ (L-1)^(-1/(n-3)): at n = 3.5 a hundred times the tokens divide it by
+    10^4, to 2e-11, where the search began at 5e-11 and 0 was returned. The risk there is known to
+    1/50 of its depth, so the place to 1/7 at worst; neighbours tell whether it is the least.
     """
 
     def best(length):
         inner = at.SingleLocation(4, length, gamma=1.0, signal=1.0, seed=1)
         options = {"degrees_of_freedom": 3.5, "informative": "isotropic"}
         task = at.CorrelatedBackground(inner, **options)
-        lam, least = at.correlated_temperature(task)
+        lam, least = at.correlated_inverse_temperature(task)
         for factor in (0.3, 0.5, 0.8, 1.25, 2.0, 3.0):
             other = at.correlated_risk(task, at.Erf(factor * lam))
             assert least.excess <= other.excess + least.error + other.error
@@ -346,7 +346,7 @@ def _risk_with_background(inner, mean, S, scale2):
 
 
 def test_published_numbers():
-    """d = 60, L = 10, gamma^2 = 1/2, each at its best temperature:
+    """d = 60, L = 10, gamma^2 = 1/2, each at its best inverse temperature:
     plain, with intercept, whitened.
     """
     inner = at.SingleLocation(dim=60, length=10)
@@ -366,8 +366,13 @@ def test_published_numbers():
     for mean, extra, wanted in cases:
         task = at.CorrelatedBackground(inner, mean, np.eye(60) + extra)
         white = task.whiten()
-        ours = [at.correlated_temperature(task, intercept=b)[1].value for b in (False, True)]
-        ours.append(white.scale**2 * at.optimal_temperature(white.task, at.Erf)[1].value)
+        ours = [
+            at.correlated_inverse_temperature(task, intercept=b)[1].value
+            for b in (False, True)
+        ]
+        ours.append(
+            white.scale**2 * at.optimal_inverse_temperature(white.task, at.Erf)[1].value
+        )
         assert [round(x, 4) for x in ours] == list(wanted)
 
 

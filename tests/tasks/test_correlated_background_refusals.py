@@ -80,7 +80,7 @@ CASES = {
     ),
     "schedule": (
         lambda: at.correlated_risk(GOOD, at.Erf(at.InverseTime(1.0, rate=1e-4))),
-        "temperature of correlated_risk must be a number",
+        "inverse_temperature of correlated_risk must be a number",
     ),
 }
 

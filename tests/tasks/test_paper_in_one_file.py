@@ -87,8 +87,8 @@ def test_gradient_is_that_of_the_risk(task, head):
 
 
 @pytest.mark.parametrize("family", [at.Softmax, at.Erf])
-def test_best_temperature(task, family):
-    best, found = at.optimal_temperature(task, family)
+def test_best_inverse_temperature(task, family):
+    best, found = at.optimal_inverse_temperature(task, family)
     assert best > 0 and found.error > 0
     for factor in (0.6, 0.9, 1.1, 1.6):
         other = at.risk(task, family(best * factor), at.Overlaps.oracle())
@@ -171,7 +171,7 @@ def test_command_line(paper, tmp_path, monkeypatch):
     run("train", "--task", word, *small, *options)
     study = tmp_path / "study.toml"
     fixed = f'task = "{word}"\ndim = 8\nlength = 3\n'
-    text = f'function = "oracle_risk"\n[grid]\ntemperature = [0.5, 1.0]\n[fixed]\n{fixed}'
+    text = f'function = "oracle_risk"\n[grid]\ninverse_temperature = [0.5, 1.0]\n[fixed]\n{fixed}'
     study.write_text(text)
     run("sweep", study, "--store", tmp_path / "runs", "--out", tmp_path)
     told = (tmp_path / "study.csv").read_text().splitlines()

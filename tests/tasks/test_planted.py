@@ -196,7 +196,7 @@ def test_gram_matrices_heads_and_functions_of_projections():
     heads = at.risk(task, at.MultiHead(at.Softmax(1.0), 1), G)
     assert heads.value == pytest.approx(one.value, rel=1e-12)
 
-    def attend(fields, temperature):
+    def attend(fields, inverse_temperature):
         weights = jnp.exp(fields[:, 0])
         return (weights * fields[:, 1]).sum() / weights.sum()
 
@@ -316,7 +316,7 @@ def test_labels_of_several_numbers():
     slack = 5 * np.hypot(best.error, errors.std() / np.sqrt(len(errors)))
     assert abs(errors.mean() - best.value) < slack
 
-    def even(fields, temperature):
+    def even(fields, inverse_temperature):
         return fields[:, ::-1].mean(axis=0)
 
     oracle = head_gram(at.Overlaps.oracle(), np.eye(2))

@@ -96,7 +96,8 @@ def test_componentwise_risk_is_that_of_the_mean_length():
         assert at.risk(mixed, predictor, ORACLE).value == pytest.approx(
             at.risk(fixed, predictor, ORACLE).value, rel=EXACT
         )
-    # so the best activation pays E R*(L) -> R*(E L), while softmax at temperature s stays Bayes
+    # so the best activation pays E R*(L) -> R*(E L), while softmax at inverse temperature s stays
+    # Bayes
     adapted = np.mean([np.exp(optimal_sigma_log_excess(1.0, 2.0, L)[0]) for L in (2, 8)])
     assert np.exp(optimal_sigma_log_excess(1.0, 2.0, 5)[0]) > 1.05 * adapted
     assert at.risk(mixed, at.Softmax(2.0), ORACLE).value == pytest.approx(

@@ -164,8 +164,8 @@ def test_bayes_predictor_attains_the_bayes_risk():
 
 
 def test_bayes_risk_is_the_softmax_risk_at_gamma_one():
-    """gamma = 1, uniform pmf: softmax attention at temperature = signal is the posterior mean;
-    relative 1e-10.
+    """gamma = 1, uniform pmf: softmax attention at inverse temperature = signal is the posterior
+    mean; relative 1e-10.
     """
     for dim, length in ((10, 2), (10, 10), (50, 10), (50, 1000), (100, 100), (400, 10)):
         task = at.SingleLocation(dim, length, gamma=1.0)

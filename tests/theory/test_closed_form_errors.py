@@ -78,7 +78,7 @@ def erf_reference(o, lam, task):
 
 
 def corner(rng):
-    """A task, overlaps next to or at special ones, and a temperature;
+    """A task, overlaps next to or at special ones, and an inverse temperature;
     half of them with one token.
     """
     length = int(rng.choice([1, 1, 2, int(10 ** rng.uniform(0, 12))]))
@@ -131,8 +131,8 @@ def test_linear_attention_where_terms_cancel():
 
 
 def test_linear_attention_row_of_the_issue():
-    """One token, signal 5.1, offset .99999, a small temperature: the old error, 1e-14 of the
-    result, was too small by a factor of hundreds.
+    """One token, signal 5.1, offset .99999, a small inverse temperature: the old error, 1e-14 of
+    the result, was too small by a factor of hundreds.
     """
     task = at.SingleLocation(10, 1, signal=5.1)
     found = at.risk(task, at.LinearAttention(1e-6, 0.99999), at.Overlaps.oracle())
@@ -180,7 +180,7 @@ def test_erf_oracle_of_one_token_down_to_underflow():
 
 
 def test_erf_saturates_without_losing_digits():
-    """At temperature 1e6 an arcsin near 1 cost 2,800 times the stated error."""
+    """At inverse temperature 1e6 an arcsin near 1 cost 2,800 times the stated error."""
     task = at.SingleLocation(6, 3, gamma=1e-4, signal=0.0)
     found = at.risk(task, at.Erf(1e6), at.Overlaps(0.0, 1.0, -1.0, 0.0, 0.0))
     with mp.workdps(40):
@@ -205,7 +205,7 @@ def test_gradient_at_one_token_and_small_gamma(kind):
         truth = float(
             (value(o, mp.mpf(700) + h, task) - value(o, mp.mpf(700) - h, task)) / (2 * h)
         )
-    assert at.risk_gradient(task, kind(700.0), o).temperature == pytest.approx(
+    assert at.risk_gradient(task, kind(700.0), o).inverse_temperature == pytest.approx(
         truth, rel=INTEGRAL
     )
 

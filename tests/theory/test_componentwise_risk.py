@@ -120,12 +120,17 @@ def test_one_jump_or_kink_cannot_hide_in_a_panel():
 
 
 @pytest.mark.parametrize(
-    ("frequency", "temperature"), [(50.0, 5.0), (3.0, 1.0), (700.0, 1.0), (1000.0, 0.01)]
+    ("frequency", "inverse_temperature"),
+    [(50.0, 5.0), (3.0, 1.0), (700.0, 1.0), (1000.0, 0.01)],
 )
-def test_fast_oscillations_are_resolved(frequency, temperature):
-    wave = at.Componentwise(lambda x: np.cos(frequency * x), temperature)
+def test_fast_oscillations_are_resolved(frequency, inverse_temperature):
+    wave = at.Componentwise(lambda x: np.cos(frequency * x), inverse_temperature)
     out = at.risk(TASK, wave, ORACLE)
-    assert abs(out.excess - cosine_risk(TASK, temperature, frequency)) <= out.error < 1e-9
+    assert (
+        abs(out.excess - cosine_risk(TASK, inverse_temperature, frequency))
+        <= out.error
+        < 1e-9
+    )
 
 
 def test_what_the_budget_does_not_resolve_is_refused():
@@ -310,13 +315,13 @@ def right_derivative(task, right, left, value_at_0=0.0):
         (lambda x: jnp.where(jnp.abs(x) < 1.7, 1.1985, 0.4), (-1.7, 1.7), (0.0, 0.0, 1.1985)),
     ],
 )
-def test_temperature_zero_has_the_right_derivative(sigma, kinks, slopes):
+def test_inverse_temperature_zero_has_the_right_derivative(sigma, kinks, slopes):
     """Slopes from both sides of 0, also those that differ;
     relative 1e-8 against the closed form.
     """
     ours = at.risk_gradient(
         RAMP, at.Componentwise(sigma, 0.0, kinks=kinks), ORACLE
-    ).temperature
+    ).inverse_temperature
     assert ours == pytest.approx(right_derivative(RAMP, *slopes), rel=ROOT_EPS, abs=SOLVED)
 
 
@@ -327,7 +332,7 @@ def test_an_infinite_derivative_is_refused():
         lambda x: jnp.sign(x),
     ):
         predictor = at.Componentwise(sigma, 0.0, kinks=(0.0,))
-        words = "temperature of risk_gradient must be > 0 .* infinite; try"
+        words = "inverse_temperature of risk_gradient must be > 0 .* infinite; try"
         one_sentence(lambda p=predictor: at.risk_gradient(RAMP, p, ORACLE), words)
         assert at.risk(RAMP, predictor, ORACLE).value > 0
 

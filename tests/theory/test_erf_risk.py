@@ -157,7 +157,7 @@ def test_variance_integral_is_owens_t():
         (0.9, 3.819),
     ],
 )
-def test_oracle_risk_by_temperature(lam, printed):
+def test_oracle_risk_by_inverse_temperature(lam, printed):
     digits = 3 if printed > 1 else 4
     assert round(at.risk(TASK, at.Erf(lam), at.Overlaps.oracle()).value, digits) == printed
 
@@ -167,13 +167,13 @@ def test_reference_numbers_of_the_paper_setting():
     assert at.SingleLocation(400, 10).null_risk().value == pytest.approx(0.5, abs=LAST_DIGIT)
     assert round(TASK.linear_risk().value, 5) == 0.47368
     assert f"{at.risk(TASK, at.Erf(0.1), oracle).value:.5f}" == "0.11350"
-    best, at_best = at.optimal_temperature(TASK, at.Erf)
+    best, at_best = at.optimal_inverse_temperature(TASK, at.Erf)
     assert (f"{best:.5f}", f"{at_best.value:.5f}") == ("0.06377", "0.06710")
     from attnscope.theory.reference_risks import swapped_optimum
 
     lam, swapped = swapped_optimum(TASK)
     assert (f"{lam:.5f}", f"{swapped.value:.5f}") == ("0.05749", "0.04221")
-    assert f"{at.critical_temperature(TASK):.4f}" == "0.8924"
+    assert f"{at.critical_inverse_temperature(TASK):.4f}" == "0.8924"
 
 
 def test_arrays_of_overlaps_broadcast():

@@ -101,7 +101,7 @@ def test_two_head_erf_oracle_has_its_closed_form():
 
 
 def test_star_star_is_not_the_best_erf_point():
-    """Swapped, half swapped and rotated heads are below it at its best temperature."""
+    """Swapped, half swapped and rotated heads are below it at its best inverse temperature."""
     task, predictor = at.MultiDirection(80, 10, 2), at.MultiHead(at.Erf(0.0952), 2)
     K, V, mix = task.keys, task.values, np.array([[1, 1], [1, -1]]) / np.sqrt(2)
     half = np.stack([V[0], K[1]]), np.stack([K[0], V[1]])

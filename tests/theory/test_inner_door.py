@@ -40,16 +40,21 @@ def share(function) -> float:
 @pytest.mark.parametrize("head", HEADS, ids=lambda head: type(head).__name__)
 def test_cores_are_the_public_functions_to_the_bit(head):
     o = as_arrays(POINT)
-    assert unchecked_risk(TASK, head, o, head.temperature) == at.risk(TASK, head, POINT)
-    assert unchecked_gradient(TASK, head, o, head.temperature) == at.risk_gradient(
+    assert unchecked_risk(TASK, head, o, head.inverse_temperature) == at.risk(
+        TASK, head, POINT
+    )
+    assert unchecked_gradient(TASK, head, o, head.inverse_temperature) == at.risk_gradient(
         TASK, head, POINT
     )
     drawn = at.risk(TASK, head, POINT, "monte-carlo", 1000, 3)
-    assert unchecked_risk(TASK, head, o, head.temperature, "monte-carlo", 1000, 3) == drawn
+    assert (
+        unchecked_risk(TASK, head, o, head.inverse_temperature, "monte-carlo", 1000, 3)
+        == drawn
+    )
 
 
 @pytest.mark.parametrize("head", HEADS[:3], ids=lambda head: type(head).__name__)
-def test_the_core_uses_the_temperature_it_is_told(head):
+def test_the_core_uses_the_inverse_temperature_it_is_told(head):
     kind = lambda lam: (
         at.LinearAttention(lam, 0.1)
         if isinstance(head, at.LinearAttention)
@@ -85,13 +90,13 @@ def test_swapped_optimum_refuses_what_it_is_not_derived_for():
 
 def test_a_family_is_refused_wherever_it_stops_being_one():
     tricky = lambda lam: at.Erf(lam) if lam == 0.5 else math.inf
-    with pytest.raises(at.AttnscopeError, match="predictor of optimal_temperature"):
-        at.optimal_temperature(TASK, tricky)
+    with pytest.raises(at.AttnscopeError, match="predictor of optimal_inverse_temperature"):
+        at.optimal_inverse_temperature(TASK, tricky)
 
 
 @pytest.mark.parametrize("family", [at.Erf, at.Softmax], ids=lambda kind: kind.__name__)
 def test_searches_pay_for_checks_once(family):
-    assert share(lambda: at.optimal_temperature(TASK, family)) <= SHARE / 2
+    assert share(lambda: at.optimal_inverse_temperature(TASK, family)) <= SHARE / 2
     assert share(lambda: swapped_optimum(TASK)) <= SHARE / 2
 
 

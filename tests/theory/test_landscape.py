@@ -48,7 +48,8 @@ def ambient_spectrum(task, predictor, o):
         gradient, H = map(
             np.array,
             compiled(task, type(predictor))(
-                jnp.asarray(np.concatenate([k, v])), jnp.asarray(predictor.temperature)
+                jnp.asarray(np.concatenate([k, v])),
+                jnp.asarray(predictor.inverse_temperature),
             ),
         )
     normals = np.zeros((2 * D, 2))
@@ -88,20 +89,20 @@ def test_kinds_and_numbers_at_the_paper_setting():
     ] == "saddle"
 
 
-def test_swapped_beats_oracle_at_small_temperature():
+def test_swapped_beats_oracle_at_small_inverse_temperature():
     for lam, swapped, oracle in ((0.05, 0.0499, 0.0793), (0.02, 0.2365, 0.2422)):
         risks = {p.name: p.risk.value for p in at.stationary_points(TASK, at.Erf(lam))}
         assert (round(risks["swapped"], 4), round(risks["oracle"], 4)) == (swapped, oracle)
         assert at.stationary_points(TASK, at.Erf(lam))[0].name == "swapped"
 
 
-def test_critical_temperature_and_its_limit():
-    assert round(at.critical_temperature(at.SingleLocation(50, 10)), 3) == 1.107
+def test_critical_inverse_temperature_and_its_limit():
+    assert round(at.critical_inverse_temperature(at.SingleLocation(50, 10)), 3) == 1.107
     for length in (3, 10, 100):
-        assert at.critical_temperature(at.SingleLocation(10**8, length)) == pytest.approx(
-            3**0.5 / 2, abs=FIVE_DIGITS
-        )
-    lam = at.critical_temperature(TASK)
+        assert at.critical_inverse_temperature(
+            at.SingleLocation(10**8, length)
+        ) == pytest.approx(3**0.5 / 2, abs=FIVE_DIGITS)
+    lam = at.critical_inverse_temperature(TASK)
     kinds = [
         {p.name: p.kind for p in at.stationary_points(TASK, at.Erf(lam * x))}["oracle"]
         for x in (0.999, 1.001)
@@ -145,8 +146,8 @@ def test_basin_prediction_on_its_own_axes():
     assert at.basin_prediction(TASK, 0.1, swapped_like) == "swapped"
 
 
-def test_optimal_temperatures_of_the_table():
-    """(d, L): best temperature and risk at gamma^2 = 1/2."""
+def test_optimal_inverse_temperatures_of_the_table():
+    """(d, L): best inverse temperature and risk at gamma^2 = 1/2."""
     table = {
         (10, 10): (0.0836, 0.395),
         (50, 10): (0.0974, 0.230),
@@ -154,23 +155,23 @@ def test_optimal_temperatures_of_the_table():
         (25600, 10): (0.0138, 0.00255),
     }
     for (dim, length), (lam, value) in table.items():
-        best, at_best = at.optimal_temperature(at.SingleLocation(dim, length), at.Erf)
+        best, at_best = at.optimal_inverse_temperature(at.SingleLocation(dim, length), at.Erf)
         assert best == pytest.approx(lam, abs=6e-5)
         assert at_best.value == pytest.approx(value, rel=3e-3)
 
 
-def test_optimal_temperature_of_softmax_is_the_signal_at_gamma_one():
+def test_optimal_inverse_temperature_of_softmax_is_the_signal_at_gamma_one():
     task = at.SingleLocation(30, 6, gamma=1.0)
-    best, at_best = at.optimal_temperature(task, at.Softmax)
+    best, at_best = at.optimal_inverse_temperature(task, at.Softmax)
     assert best == pytest.approx(task.signal, rel=SIX_DIGITS)
     assert at_best.log_excess == pytest.approx(task.bayes_risk().log_excess, abs=INTEGRAL)
 
 
-def test_optimal_temperature_zero_and_infinite():
+def test_optimal_inverse_temperature_zero_and_infinite():
     useless = at.SingleLocation(30, 6, signal=0.0)
-    assert at.optimal_temperature(useless, at.Erf)[0] == 0.0
+    assert at.optimal_inverse_temperature(useless, at.Erf)[0] == 0.0
     with pytest.raises(at.AttnscopeError, match="must be finite"):
-        at.optimal_temperature(
+        at.optimal_inverse_temperature(
             at.SingleLocation(30, 1),
             lambda t: at.Componentwise(lambda x: x * x / (1 + x * x), t),
         )
@@ -216,22 +217,24 @@ def test_points_are_named_by_where_they_are():
         at.escape_time(SMALL, at.Softmax(0.3), 1e-2, at.Overlaps(0.01, 0.01, 0.01, 0.01, 0.0))
 
 
-def test_optimal_temperature_of_softmax_at_a_huge_signal():
+def test_optimal_inverse_temperature_of_softmax_at_a_huge_signal():
     """For s -> inf the gap g of two scores has density e^(tau g), tau = s/(1 + gamma^2), so with t
     = tau/lam E weight^2 = t (1 - t) pi/(tau sin(pi t)), least at t = 1/2."""
     task = at.SingleLocation(10**8, 10**4)
-    best, _ = at.optimal_temperature(task, at.Softmax)
+    best, _ = at.optimal_inverse_temperature(task, at.Softmax)
     assert best == pytest.approx(2 * task.signal / (1 + task.gamma**2), rel=THREE_DIGITS)
     with pytest.raises(at.AttnscopeError, match="try a smaller signal"):
-        at.optimal_temperature(at.SingleLocation(10**9, 10**4), at.Softmax)
+        at.optimal_inverse_temperature(at.SingleLocation(10**9, 10**4), at.Softmax)
 
 
 @pytest.mark.parametrize(
     ("gamma", "signal", "length"),
     [(1.0, 20.0, 10**12), (1e4, 1.0, 2), (6e-4, 7e-4, 1), (0.7, 1e4, 1)],
 )
-def test_optimal_temperature_of_linear_attention_is_its_formula(gamma, signal, length):
+def test_optimal_inverse_temperature_of_linear_attention_is_its_formula(
+    gamma, signal, length
+):
     task = at.SingleLocation(50, length, gamma=gamma, signal=signal)
-    best, _ = at.optimal_temperature(task, at.LinearAttention)
+    best, _ = at.optimal_inverse_temperature(task, at.LinearAttention)
     truth = signal * gamma**2 / (gamma**2 * (gamma**2 + signal**2) + (length - 1))
     assert best == pytest.approx(truth, rel=SOLVED)

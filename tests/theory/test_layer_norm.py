@@ -30,7 +30,7 @@ def test_simplified_risk_against_samples(kind, angle):
     key, value = np.zeros((2, D))
     key[0], value[:2] = 1, (angle, np.sqrt(1 - angle**2))
     task = SingleLocation(D, L, key=key, value=value, noise=0.3)
-    model = SimplifiedAttention(D, kind, temperature=1.5)
+    model = SimplifiedAttention(D, kind, inverse_temperature=1.5)
     p = {"k": 0.8 * key + 0.1, "v": 0.9 * value - 0.05}
     batch = task.sample(100_000, seed=4)
     loss = (model.predict(p, batch.tokens) - batch.target) ** 2
@@ -51,7 +51,7 @@ def test_simplified_risk_against_samples(kind, angle):
 def test_informative_weight_against_samples(norm):
     task, model = (
         SingleLocation(D, 7, signal=3.0),
-        TransformerBlock(D, heads=2, hidden=0, norm=norm, temperature=2.0),
+        TransformerBlock(D, heads=2, hidden=0, norm=norm, inverse_temperature=2.0),
     )
     p = shaken(model, seed=3)
     p["key"] = p["key"] + 0.5 * task.key  # not blind to k*
@@ -66,17 +66,17 @@ def test_informative_weight_against_samples(norm):
         )
 
 
-@pytest.mark.parametrize("temperature", [3.0, 10.0, 30.0, 90.0, 300.0])
-def test_informative_weight_of_steep_logits_is_within_its_error(temperature):
+@pytest.mark.parametrize("inverse_temperature", [3.0, 10.0, 30.0, 90.0, 300.0])
+def test_informative_weight_of_steep_logits_is_within_its_error(inverse_temperature):
     # without norm, one token: E logistic(S_J - S_0) with S_J normal, by a rule that is split where
     # the logistic turns
     task, model = (
         SingleLocation(dim=8, length=1, gamma=1.0, signal=0.5),
-        TransformerBlock(dim=8, norm=None, temperature=temperature),
+        TransformerBlock(dim=8, norm=None, inverse_temperature=inverse_temperature),
     )
     for seed in range(8):
         p = model.init(seed)
-        k = p["key"][0].T @ (p["query"][0] @ p["register"]) * temperature / np.sqrt(8)
+        k = p["key"][0].T @ (p["query"][0] @ p["register"]) * inverse_temperature / np.sqrt(8)
         mean = 0.5 * float(k @ task.key) - float(k @ p["register"])
         sd = float(np.linalg.norm(k))
         turns = np.clip((-mean + np.array([-40, -8, -2, 0, 2, 8, 40])) / sd, -12, 12)

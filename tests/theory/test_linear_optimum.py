@@ -67,7 +67,9 @@ def test_no_vectors_do_better(gamma, signal, length):
         for _ in range(8)
     ]
     assert min(found) == pytest.approx(best.risk.excess, abs=SOLVED)
-    attained = at.risk(task, at.LinearAttention(best.temperature, best.offset), ORACLE)
+    attained = at.risk(
+        task, at.LinearAttention(best.inverse_temperature, best.offset), ORACLE
+    )
     assert attained.value == pytest.approx(best.risk.value, rel=FORMULA)
 
 

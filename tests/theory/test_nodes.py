@@ -52,17 +52,19 @@ def test_componentwise_heads_are_exact_where_one_token_is_read(head, o):
     assert found.error <= 1e-9 * truth.value
 
 
-@pytest.mark.parametrize("temperature", [30.0, 1e4, 1e7])
-def test_steep_weights_fall_back_to_nodes_with_an_honest_error(temperature):
+@pytest.mark.parametrize("inverse_temperature", [30.0, 1e4, 1e7])
+def test_steep_weights_fall_back_to_nodes_with_an_honest_error(inverse_temperature):
     """A jump between two points of every rule; the tokens have nodes again."""
     task = Twin(10, 4)
-    head = at.Erf(temperature)
+    head = at.Erf(inverse_temperature)
     for o in PLACES[:2]:
         found = at.risk(task, head, o, samples=20_000)
         truth = at.risk(exact_twin(10, 4), head, o)
         assert abs(found.value - truth.value) <= SURE * found.error
     G = head_gram(PLACES[0], np.eye(2))
-    assert settled(task, reader_of(task, head), G, temperature) == (temperature < 1e3)
+    assert settled(task, reader_of(task, head), G, inverse_temperature) == (
+        inverse_temperature < 1e3
+    )
 
 
 def test_two_heads_against_quadrature():
@@ -90,7 +92,7 @@ def test_errors_of_gradients_are_never_too_small(head):
         found = at.risk_gradient(task, head, o)
         truth = np.array(at.risk_gradient(exact_twin(10, 4), head, o))
         assert (np.abs(np.array(found) - truth) <= SURE * np.array(found.error) + 1e-9).all()
-    if head.temperature <= 1:
+    if head.inverse_temperature <= 1:
         assert max(found.error) < 0.01
 
 

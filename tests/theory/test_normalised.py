@@ -99,7 +99,7 @@ def test_risk_equals_monte_carlo(kind):
 
 
 def test_limits():
-    """Temperature 0 is mean pooling (softmax-1: over L + 1),
+    """Inverse temperature 0 is mean pooling (softmax-1: over L + 1),
     and a large spike makes softmax-1 softmax.
     """
     task = at.SingleLocation(8, 5, gamma=1.0, signal=2.0)
@@ -193,7 +193,9 @@ def test_errors_hold_for_softmax_one_of_one_token(share):
 
 
 def test_gradient_equals_the_softmax_gradient():
-    """Two programs for h = exp, on and off the manifold, also at temperature 0 and length 1."""
+    """Two programs for h = exp, on and off the manifold, also at inverse temperature 0 and length
+    1.
+    """
     for task, lam, o in random_settings(12, seed=4):
         for t in (lam, 0.0):
             here = normalised_gradient(at.Softmax(t), tuple(o), t, Law.of(task))
@@ -256,10 +258,13 @@ def test_trains(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_refusals(kind):
     task = at.SingleLocation(4, 3)
-    with pytest.raises(at.AttnscopeError, match=f"temperature of {kind.__name__} must be"):
+    with pytest.raises(
+        at.AttnscopeError, match=f"inverse_temperature of {kind.__name__} must be"
+    ):
         kind(-1.0)
     with pytest.raises(
-        at.AttnscopeError, match="temperature of the normalised risk must be at most 60"
+        at.AttnscopeError,
+        match="inverse_temperature of the normalised risk must be at most 60",
     ):
         at.risk(task, kind(1e3), ORACLE)
     with pytest.raises(

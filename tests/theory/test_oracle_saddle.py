@@ -1,4 +1,4 @@
-"""critical_temperature against the plain Hessian in 120 digits:
+"""critical_inverse_temperature against the plain Hessian in 120 digits:
 where there is a saddle, where there is none, and its root.
 """
 
@@ -55,15 +55,15 @@ def plain_determinant(lam, task):
 
 def test_length_one_has_no_saddle():
     """The row of the issue and 300 random settings;
-    four of them in 120 digits at random temperatures.
+    four of them in 120 digits at random inverse temperatures.
     """
-    assert at.critical_temperature(at.SingleLocation(1000, 1)) == math.inf
+    assert at.critical_inverse_temperature(at.SingleLocation(1000, 1)) == math.inf
     rng = np.random.default_rng(0)
     for i in range(300):
         gamma = 10.0 ** rng.uniform(-4, 4)
         signal = 10.0 ** rng.uniform(-3, 3)
         task = at.SingleLocation(50, 1, gamma=gamma, signal=signal)
-        assert at.critical_temperature(task) == math.inf
+        assert at.critical_inverse_temperature(task) == math.inf
         if i < 4:
             with mp.workdps(120):
                 ratio = min(signal / gamma, 10.0)  # digits of exp(-a^2) must stay within 120
@@ -96,7 +96,7 @@ def test_the_determinant_is_that_of_the_plain_hessian():
 )
 def test_the_root_is_right_to_all_digits(dim, length, gamma):
     task = at.SingleLocation(dim, length, gamma=gamma)
-    found = at.critical_temperature(task)
+    found = at.critical_inverse_temperature(task)
     # exp(-a^2) is beyond all digits; what is left of the Hessian without it
     if task.signal > 50:
         with mp.workdps(40):
@@ -118,6 +118,6 @@ def test_extreme_settings_answer_without_warnings():
         length = int(rng.choice([1, 2, 3, 10**6, 10**12]))
         signal = float(rng.choice([0.0, 1e-8, 1e8, 10.0 ** rng.uniform(-8, 8)]))
         task = at.SingleLocation(50, length, gamma=10.0 ** rng.uniform(-4, 4), signal=signal)
-        found = at.critical_temperature(task)
+        found = at.critical_inverse_temperature(task)
         assert found >= 3**0.5 / 2
-        assert found == at.critical_temperature(task)
+        assert found == at.critical_inverse_temperature(task)

@@ -119,7 +119,7 @@ def test_a_huge_ridge_fits_nothing():
 
 
 @pytest.mark.slow
-def test_temperature_and_offset_are_units():
+def test_inverse_temperature_and_offset_are_units():
     """k = tau k~ and, with an offset, k = (tau/b) k~, v = b v~: the same fit in other letters."""
     task = spiked()
     one = learning_curve(task, 2.0, SOFTMAX, (0.5, 0.3))

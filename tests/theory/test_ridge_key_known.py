@@ -130,11 +130,11 @@ BAD = {
     ),
     "offset": (
         lambda: learning_curve(spiked(), 2.0, at.LinearAttention(1.0), 0.5),
-        "predictor of learning_curve must be linear attention with temperature > 0 and an offset",
+        "predictor of learning_curve must be linear attention with inverse temperature > 0 and an offset",
     ),
     "cold": (
         lambda: learning_curve(spiked(), 2.0, at.Softmax(0.0), 0.5),
-        "temperature of learning_curve must be > 0",
+        "inverse_temperature of learning_curve must be > 0",
     ),
     "alpha": (
         lambda: learning_curve(spiked(), 0.0, SOFTMAX, 0.5),

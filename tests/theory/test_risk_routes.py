@@ -53,7 +53,9 @@ def test_exact_risk_equals_monte_carlo(name):
     z = []
     for i, (task, lam, o) in enumerate(
         random_settings(
-            200, seed=11, temperatures=(0.02, 1.0) if name == "linear" else (0.02, 3.0)
+            200,
+            seed=11,
+            inverse_temperatures=(0.02, 1.0) if name == "linear" else (0.02, 3.0),
         )
     ):
         predictor = FAMILIES[name](lam)
@@ -112,7 +114,7 @@ def test_public_gradient_is_the_raw_one():
     assert grid.kappa[0, 0] == pytest.approx(gradient.kappa, rel=FEW_ROUNDINGS)
 
 
-def test_gradient_at_temperature_zero_is_the_limit():
+def test_gradient_at_inverse_temperature_zero_is_the_limit():
     task, _, o = random_settings(3, seed=4, aligned=False)[1]
     for family in (at.Erf, FAMILIES["tanh"], FAMILIES["linear"], at.Softmax):
         zero = at.risk_gradient(task, family(0.0), o)
@@ -171,7 +173,7 @@ def test_linear_attention_equals_its_quadrature():
 def test_jax_twin_is_the_same_function(name):
     """The raw JAX function agrees in value and, through jax.grad, with the analytic gradient."""
     # JAX compiles each setting anew
-    for task, lam, o in random_settings(3, seed=9, temperatures=(0.1, 2.0)):
+    for task, lam, o in random_settings(3, seed=9, inverse_temperatures=(0.1, 2.0)):
         f = at.risk_function(task, FAMILIES[name](lam))
         with x64():
             point = at.Overlaps(*(jnp.asarray(x) for x in o))
@@ -213,7 +215,7 @@ def test_optimal_sigma_is_optimal_and_exact():
         if dim <= 100:
             assert route.excess[0] == pytest.approx(value.excess, rel=SOLVED)
         for family in (at.Erf, at.LinearAttention):
-            assert at.optimal_temperature(task, family)[1].value > value.value
+            assert at.optimal_inverse_temperature(task, family)[1].value > value.value
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""The softmax risk at its best temperature is the Bayes risk: closed form, tower rule, records."""
+"""The softmax risk at its best inverse temperature is the Bayes risk: closed form, tower rule,
+records.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from helpers.tolerances import (
 
 from attnscope.predictors.attention import Softmax
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope.theory.optima.optimum import optimal_temperature
+from attnscope.theory.optima.optimum import optimal_inverse_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 
@@ -29,11 +31,11 @@ def bayes_two_tokens(s):
 
 @pytest.mark.parametrize("dim", [2, 10, 50, 400, 10_000, 100_000])
 def test_two_token_bayes_risk(dim):
-    """gamma = 1 and temperature = signal is the Bayes predictor;
+    """gamma = 1 and inverse temperature = signal is the Bayes predictor;
     at d = 1e5 the risk is exp(-12 502).
     """
     s = math.sqrt(dim / 2)
-    got = softmax_excess(*ORACLE, temperature=s, gamma=1.0, signal=s, length=2)
+    got = softmax_excess(*ORACLE, inverse_temperature=s, gamma=1.0, signal=s, length=2)
     want = bayes_two_tokens(s)
     assert abs(got.log_excess / want - 1) < 1e-12
     assert math.isfinite(got.log_excess) and got.excess == pytest.approx(
@@ -72,7 +74,7 @@ def bayes_many_tokens(s, length):
 @pytest.mark.parametrize("length", [2, 10, 1000])
 def test_bayes_risk_by_the_tower_rule(dim, length):
     s = math.sqrt(dim / 2)
-    got = softmax_excess(*ORACLE, temperature=s, gamma=1.0, signal=s, length=length)
+    got = softmax_excess(*ORACLE, inverse_temperature=s, gamma=1.0, signal=s, length=length)
     assert abs(got.log_excess / bayes_many_tokens(s, length) - 1) < 1e-10
 
 
@@ -92,7 +94,7 @@ def test_bayes_risk_by_the_tower_rule(dim, length):
 def test_recorded_bayes_risks(dim, length, log_risk):
     """Values of an independent Mellin-Barnes computation, recorded to 1e-9."""
     s = math.sqrt(dim / 2)
-    got = softmax_excess(*ORACLE, temperature=s, gamma=1.0, signal=s, length=length)
+    got = softmax_excess(*ORACLE, inverse_temperature=s, gamma=1.0, signal=s, length=length)
     assert abs(got.log_excess - log_risk) < 0.6e-9
 
 
@@ -100,20 +102,20 @@ def test_recorded_bayes_risks(dim, length, log_risk):
     ("dim", "gamma"),
     [(400, 0.5**0.5), (10**4, 0.5**0.5), (10**4, 1.2), (10**6, 0.5**0.5), (10**7, 0.3)],
 )
-def test_best_temperature_of_a_strong_signal(dim, gamma):
+def test_best_inverse_temperature_of_a_strong_signal(dim, gamma):
     """2 s/(1 + gam^2), by the leading exponent (docs/softmax_risk.md);
     the correction is relative O(1/s^2).
     """
     task = SingleLocation(dim, 10, gamma)
-    best, _ = optimal_temperature(task, Softmax)
+    best, _ = optimal_inverse_temperature(task, Softmax)
     assert best / task.signal == pytest.approx(
         2 / (1 + gamma**2), rel=20 / task.signal**2 + 1e-5
     )
 
 
-def test_no_temperature_is_left_out_in_high_dimension():
+def test_no_inverse_temperature_is_left_out_in_high_dimension():
     """Steps of the crude rule that overflow a product of exponentials once made holes at these
-    temperatures.
+    inverse temperatures.
     """
     task = SingleLocation(10**6, 10)
     logs = [

@@ -29,11 +29,11 @@ def central_differences(o, settings, h=2e-3):
     """Two central differences combined (Richardson):
     error O(h^4), as a function of the six variables.
     """
-    x = np.array([*o, settings["temperature"]])
-    fixed = {k: v for k, v in settings.items() if k != "temperature"}
+    x = np.array([*o, settings["inverse_temperature"]])
+    fixed = {k: v for k, v in settings.items() if k != "inverse_temperature"}
 
     def value(x):
-        return softmax_excess(*x[:5], temperature=x[5], **fixed).excess
+        return softmax_excess(*x[:5], inverse_temperature=x[5], **fixed).excess
 
     def difference(i, h):
         e = h * np.eye(6)[i]
@@ -58,25 +58,26 @@ def test_gradient_against_differences():
         assert np.max(np.abs(got - want)) < 1e-7 * np.max(np.abs(want))
 
 
-@pytest.mark.parametrize("temperature", [2.0, 5.0, 14.0, 30.0])
-def test_relative_accuracy_of_tiny_derivatives(temperature):
-    """At the oracle, d = 400: d log R/d temperature by differences of log_excess;
+@pytest.mark.parametrize("inverse_temperature", [2.0, 5.0, 14.0, 30.0])
+def test_relative_accuracy_of_tiny_derivatives(inverse_temperature):
+    """At the oracle, d = 400: d log R/d inverse temperature by differences of log_excess;
     R is down to 1e-27.
     """
     settings = {"gamma": 0.5**0.5, "signal": math.sqrt(200.0), "length": 10}
 
     def log_risk(t):
-        return softmax_excess(*ORACLE, temperature=t, **settings).log_excess
+        return softmax_excess(*ORACLE, inverse_temperature=t, **settings).log_excess
 
     risk, gradient = softmax_excess_with_gradient(
-        *ORACLE, temperature=temperature, **settings
+        *ORACLE, inverse_temperature=inverse_temperature, **settings
     )
     h = 1e-2
     d1, d2 = (
-        (log_risk(temperature + x) - log_risk(temperature - x)) / (2 * x) for x in (h, h / 2)
+        (log_risk(inverse_temperature + x) - log_risk(inverse_temperature - x)) / (2 * x)
+        for x in (h, h / 2)
     )
     assert gradient[5] / risk.excess == pytest.approx((4 * d2 - d1) / 3, rel=SEVEN_DIGITS)
-    assert risk.log_excess == pytest.approx(log_risk(temperature), rel=FORMULA)
+    assert risk.log_excess == pytest.approx(log_risk(inverse_temperature), rel=FORMULA)
 
 
 @pytest.mark.parametrize(
@@ -93,13 +94,13 @@ def test_jax_twin_value_and_gradient(lengths):
     with x64():
         for edge in (False, True):
             o, kw = random_setting(rng, lengths=lengths)
-            lam = kw.pop("temperature")
+            lam = kw.pop("inverse_temperature")
             lam = 256 / 45 / max(1.0, kw["gamma"]) if edge else lam / max(1.0, kw["gamma"])
             law = Law(**kw)
             value, grads = jax.value_and_grad(
                 lambda x, t, law=law: softmax_risk.softmax_excess_jax(x, t, law), (0, 1)
             )(np.array(o), lam)
-            risk, gradient = softmax_excess_with_gradient(*o, temperature=lam, **kw)
+            risk, gradient = softmax_excess_with_gradient(*o, inverse_temperature=lam, **kw)
             size = kw["gamma"] ** 2 + (kw["signal"] * kw["alignment"]) ** 2 + 1
             assert abs(float(value) - risk.excess) < 1e-9 * size
             twin = np.append(np.asarray(grads[0]), grads[1])
@@ -117,7 +118,7 @@ def test_jax_twin_traces():
         overlaps = np.array([ORACLE, (0.5, 0.1, 0.2, 0.3, -0.1)])
         got = np.asarray(f(overlaps, 1.5))
     want = [
-        softmax_excess(*o, temperature=1.5, gamma=0.7, signal=3.0, length=5).excess
+        softmax_excess(*o, inverse_temperature=1.5, gamma=0.7, signal=3.0, length=5).excess
         for o in overlaps
     ]
     np.testing.assert_allclose(got, want, rtol=SOLVED)
@@ -125,8 +126,8 @@ def test_jax_twin_traces():
 
 @pytest.mark.slow  # its promised range is in the test of the twin above
 def test_how_far_the_fixed_grid_of_the_jax_twin_reaches():
-    """Seed 702 of the stress tests asked for temperature gamma = 18.8: off by 2.2e-9 there, where
-    four times the nodes agree with the exact risk; at the promised 5.6 it is right.
+    """Seed 702 of the stress tests asked for inverse temperature gamma = 18.8: off by 2.2e-9 there,
+    where four times the nodes agree with the exact risk; at the promised 5.6 it is right.
     """
     angles = (0.2383250325037404, -0.2383250325037404, -0.49234635226521284)
     o = Overlaps(*angles, 0.49234635226521284, -0.3520865916198957)

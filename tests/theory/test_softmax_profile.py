@@ -51,7 +51,7 @@ def test_risk_and_gradient_are_those_of_the_integral(seed):
         true = softmax_excess(point, lam, law)
         assert abs(row[0] - true.excess) <= ERROR_PER_TERM * row[1] + true.error
         gradient = softmax_excess_gradient(point, lam, law)[:5]
-        # kappa moves the terms by temperature times signal
+        # kappa moves the terms by inverse temperature times signal
         scale = row[1] * (1 + lam * law.signal) + np.abs(gradient).max()
         assert np.abs(row[2:] - gradient).max() <= 1e-10 * scale
 

@@ -42,7 +42,7 @@ def given_scores(o, lam, gam, s, c, scores):
 
 def tensor_risk(o, lam, gam, s, length, c=0.0, step=0.13):
     """Trapezoid rule over the scores; analytic in |Im lam u| < pi: error
-    e^{-2 pi^2/(lam step)}, 7e-14 at temperature 5.
+    e^{-2 pi^2/(lam step)}, 7e-14 at inverse temperature 5.
     """
     g = np.arange(-8.6, 8.6 + step / 2, step)
     w = np.exp(-0.5 * g * g) * step / math.sqrt(2 * math.pi)
@@ -59,12 +59,12 @@ def tensor_risk(o, lam, gam, s, length, c=0.0, step=0.13):
 
 @pytest.mark.parametrize("length", [2, 3])
 def test_tensor_quadrature(length):
-    """Off-manifold, aligned and not, temperatures up to 5: 1e-11 relative (measured 2e-13)."""
+    """Off-manifold, aligned and not, inverse temperatures up to 5: 1e-11 relative (measured 2e-13)."""
     rng = np.random.default_rng(length)
     for lam, c in [(0.3, 0.0), (1.7, 0.4), (5.0, 0.0), (5.0, -0.7)]:
         o, gam, s = random_overlaps(rng, c=c), rng.uniform(0.5, 1.4), rng.uniform(0.0, 6.0)
         got = softmax_excess(
-            *o, temperature=lam, gamma=gam, signal=s, length=length, alignment=c
+            *o, inverse_temperature=lam, gamma=gam, signal=s, length=length, alignment=c
         )
         want = tensor_risk(o, lam, gam, s, length, c)
         assert abs(got.excess / want - 1) < 1e-11
@@ -146,7 +146,7 @@ def monte_carlo_z(rng, samples, o, kw):
     s = kw["signal"]
     length = kw["length"]
     u, w, y = projections(rng, samples, o, length, gam, s, c)
-    a = np.exp(kw["temperature"] * (u - u.max(axis=1, keepdims=True)))
+    a = np.exp(kw["inverse_temperature"] * (u - u.max(axis=1, keepdims=True)))
     loss = (y - (a * w).sum(axis=1) / a.sum(axis=1)) ** 2
     error = loss.std() / math.sqrt(samples)
     return (loss.mean() - softmax_excess(*o, **kw).excess) / error
@@ -197,7 +197,7 @@ def test_error_estimates_are_honest(seed):
             else (1.0, c, c, 1.0, c)
         )
         kw = {
-            "temperature": 10 ** rng.uniform(-4, 3),
+            "inverse_temperature": 10 ** rng.uniform(-4, 3),
             "gamma": 10 ** rng.uniform(-1.5, 1),
             "signal": 10 ** rng.uniform(-1, 2.3),
             "length": int(rng.choice([2, 3, 10, 1000, 10**6, 10**9])),
@@ -211,7 +211,7 @@ def test_error_estimates_are_honest(seed):
 
 @pytest.mark.slow
 def test_monte_carlo_large():
-    """50 settings with 400 000 samples and temperatures up to 30. P(false alarm) < 1e-3."""
+    """50 settings with 400 000 samples and inverse temperatures up to 30. P(false alarm) < 1e-3."""
     rng = np.random.default_rng(77)
     z = []
     for _ in range(50):
@@ -233,7 +233,7 @@ def test_panels_equal_equal_steps(monkeypatch):
         k, v, key, value = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         overlaps = (k @ key, k @ value, v @ key, v @ value, k @ v)
         numbers = {
-            "temperature": 10 ** rng.uniform(-2, 2.5),
+            "inverse_temperature": 10 ** rng.uniform(-2, 2.5),
             "gamma": 10 ** rng.uniform(-1.5, 1.5),
             "signal": 10 ** rng.uniform(-1, 1.5),
             "length": int(10 ** rng.uniform(0.4, 9)),
@@ -256,7 +256,7 @@ def test_scores_of_two_scales_take_few_evaluations(monkeypatch):
     """
     overlaps = (-0.86998909, 0.28747748, 0.86998911, -0.28747742, -1.0)
     numbers = {
-        "temperature": 11578.5,
+        "inverse_temperature": 11578.5,
         "gamma": 1619.06,
         "signal": 1.5e-3,
         "length": 12_748_754,

@@ -53,7 +53,7 @@ def test_at_the_stiffest_minimum_the_risk_falls_below_the_limit_and_rises_above(
     task = at.SingleLocation(dim, 10)
     minima = [p for p in at.stationary_points(task, predictor) if p.kind == "minimum"]
     stiffest = max(minima, key=lambda p: p.eigenvalues.max())
-    derivatives = overlap_derivatives(task, predictor, float(predictor.temperature))
+    derivatives = overlap_derivatives(task, predictor, float(predictor.inverse_temperature))
     k, v = vectors_with(stiffest.overlaps, min(dim, 4))
     values, vectors = np.linalg.eigh(sphere_hessian(derivatives, k, v))
     assert values[-1] == pytest.approx(stiffest.eigenvalues.max(), rel=1e-6)

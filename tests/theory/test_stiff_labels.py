@@ -158,7 +158,7 @@ def test_gradients_against_differences_of_the_reference(number):
     while any(p["kind"] in ("sin", "power", "exp") for p in setting["parts"]):
         setting = draw(rng)
     setting["overlaps"] = [0.5, 0.1, 0.2, 0.6, -0.1]
-    setting["temperature"] = min(setting["temperature"], 1.0)
+    setting["inverse_temperature"] = min(setting["inverse_temperature"], 1.0)
     o = np.array(setting["overlaps"])
     slope = at.risk_gradient(task_of(setting), head_of(setting), at.Overlaps(*o))
     size = reference.risk(setting, o)[0]

@@ -49,7 +49,9 @@ def tasks_command(as_json: Json = False) -> None:
                 [f"    {a.name}", _default(a), _range(a), a.label] for a in row.arguments
             ]
             print(table(["    --with", "default", "range", ""], lines, 3, COLUMNS) + "\n")
-    print("Short for --with: --dim, --length, --gamma2, --noise, --signal, --temperature.")
+    print(
+        "Short for --with: --dim, --length, --gamma2, --noise, --signal, --inverse-temperature."
+    )
     print_left_out(broken)
 
 

@@ -45,8 +45,8 @@ Signal = Annotated[
 PredictorName = Annotated[
     str, typer.Option(help=f"{', '.join(PREDICTORS)}.", autocompletion=predictors)
 ]
-Temperature = Annotated[
-    float, typer.Option(help="Temperature lambda; it multiplies the scores.")
+InverseTemperature = Annotated[
+    float, typer.Option(help="Inverse temperature lambda; it multiplies the scores.")
 ]
 SINGLE_LOCATION = "single-location"
 
@@ -72,7 +72,7 @@ def risk_command(
     task: TaskName = SINGLE_LOCATION, more: With = None,
     dim: Dim = None, length: Length = None,
     gamma2: Gamma2 = None, noise: Noise = None, signal: Signal = None,
-    predictor: PredictorName = "erf", temperature: Temperature = 0.1,
+    predictor: PredictorName = "erf", inverse_temperature: InverseTemperature = 0.1,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Reference risks of a task, from predicting the mean to the Bayes optimum,
@@ -82,10 +82,14 @@ def risk_command(
 
     given = {"dim": dim, "length": length, "gamma2": gamma2, "noise": noise, "signal": signal}
     chosen = chosen_pair(
-        task, predictor, given | {"temperature": temperature}, more, "attnscope risk"
+        task,
+        predictor,
+        given | {"inverse_temperature": inverse_temperature},
+        more,
+        "attnscope risk",
     )
     made = chosen.make_task()
-    rows, refused = task_risks(made, chosen.family, temperature, chosen.length)
+    rows, refused = task_risks(made, chosen.family, inverse_temperature, chosen.length)
     if chosen.task.word == SINGLE_LOCATION:
         _print_single(made, rows, as_json)
     else:
@@ -103,7 +107,7 @@ def _print_single(task: Any, rows: list[Any], as_json: bool) -> None:
         }
         out = {
             "task": setting,
-            "critical_temperature": lambda_c,
+            "critical_inverse_temperature": lambda_c,
             "risks": _plain_rows(rows),
         }
         print_json(out)
@@ -114,8 +118,8 @@ def _print_single(task: Any, rows: list[Any], as_json: bool) -> None:
     print(_risk_table(rows, ".5f"))
     if lambda_c is not None:
         print(
-            f"\ncritical temperature of the erf oracle: {lambda_c:.4f} (a minimum below, a saddle "
-            "above)"
+            f"\ncritical inverse temperature of the erf oracle: {lambda_c:.4f} (a minimum below, a "
+            "saddle above)"
         )
 
 
@@ -147,6 +151,6 @@ def _plain_rows(rows: list[Any]) -> list[dict[str, Any]]:
     fields = ("value", "error", "excess", "log_excess", "method")
     numbers = [{field: getattr(row.risk, field) for field in fields} for row in rows]
     return [
-        {"name": row.name, "temperature": row.temperature, **x}
+        {"name": row.name, "inverse_temperature": row.inverse_temperature, **x}
         for row, x in zip(rows, numbers)
     ]

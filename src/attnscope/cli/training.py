@@ -17,11 +17,11 @@ from attnscope.cli.theory import (
     SINGLE_LOCATION,
     Dim,
     Gamma2,
+    InverseTemperature,
     Length,
     Noise,
     PredictorName,
     Signal,
-    Temperature,
     chosen_pair,
 )
 from attnscope.errors import AttnscopeError
@@ -42,9 +42,9 @@ def train_command(
     noise: Noise = None,
     signal: Signal = None,
     predictor: PredictorName = "erf",
-    temperature: Temperature = 0.1,
+    inverse_temperature: InverseTemperature = 0.1,
     rate: Annotated[
-        float, typer.Option(help="Schedule temperature/(1 + rate step) if > 0.")
+        float, typer.Option(help="Schedule lambda/(1 + rate step) if > 0.")
     ] = 0.0,
     start: Annotated[
         str,
@@ -91,7 +91,7 @@ def train_command(
 ) -> None:
     """Train the predictor by exact low-dimensional dynamics and say where the runs end."""
     import attnscope as at
-    from attnscope.dynamics.overlap_runs import at_temperature
+    from attnscope.dynamics.overlap_runs import at_inverse_temperature
 
     for name, path in {"--csv": csv, "--plot": plot, "--save": save}.items():
         if path is not None:
@@ -101,11 +101,15 @@ def train_command(
         needs("matplotlib", "attnscope train --plot")
     given = {"dim": dim, "length": length, "gamma2": gamma2, "noise": noise, "signal": signal}
     chosen = chosen_pair(
-        task, predictor, given | {"temperature": temperature}, more, "attnscope train"
+        task,
+        predictor,
+        given | {"inverse_temperature": inverse_temperature},
+        more,
+        "attnscope train",
     )
-    trained = chosen.family(temperature)
+    trained = chosen.family(inverse_temperature)
     if rate:
-        trained = at_temperature(trained, at.InverseTime(temperature, rate))
+        trained = at_inverse_temperature(trained, at.InverseTime(inverse_temperature, rate))
     run = at.train(
         chosen.make_task(),
         trained if heads is None else at.MultiHead(trained, heads),

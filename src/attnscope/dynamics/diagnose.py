@@ -2,7 +2,7 @@
 other.
 
 notation: u = X.k, s = signal, gam = gamma, L = length, alpha = step size, lam = the last
-temperature.
+inverse temperature.
 
 Signatures and their tests, at the group's typical run (that of median excess risk):
     attention misses the position   P(u_J is the largest score) = E Phi(s kappa + gam G)^(L-1) <
@@ -14,10 +14,10 @@ Signatures and their tests, at the group's typical run (that of median excess ri
     saddle, flat region   at this gradient, moving k or v by 0.1 takes longer than HELD_SHARE_OF_RUN of the
         whole run, and the Hessian
                                        has a negative eigenvalue, or none
-    temperature above critical         lam > critical_temperature(task), for Erf
+    lambda above critical              lam > critical_inverse_temperature(task), for Erf
     step size unstable   alpha times the largest Hessian eigenvalue > 2, or the risk rises: between
         logs
-                                       (constant temperature) or in EXTRA_STEPS more steps
+                                       (constant lambda) or in EXTRA_STEPS more steps
 The Hessian needs key and value orthogonal; elsewhere these sentences are left out.
 """
 
@@ -30,7 +30,7 @@ from attnscope.dynamics.engines.engine_table import engine_for
 from attnscope.dynamics.overlap_runs import (
     ALIGNED_COSINE,
     OverlapRuns,
-    at_temperature,
+    at_inverse_temperature,
     exact_excess,
     swapped_theta,
 )
@@ -68,7 +68,7 @@ def diagnose(run: OverlapRuns) -> list[str]:
                 if known or name == "diverged"
                 else [_numbers_only(run, group, name)]
             )
-    return out + _temperature_sentences(run) if known else out
+    return out + _inverse_temperature_sentences(run) if known else out
 
 
 def _numbers_only(run: OverlapRuns, group: np.ndarray, name: str) -> str:
@@ -94,7 +94,7 @@ def _oracle_sentences(run: OverlapRuns, group: np.ndarray) -> list[str]:
 
 def _swapped_sentences(run: OverlapRuns, group: np.ndarray) -> list[str]:
     o = _median_overlaps(run, group)
-    lam = float(run.temperature[-1])
+    lam = float(run.inverse_temperature[-1])
     theta = swapped_theta(run.setup.task, run.setup.predictor, lam)
     head = (
         f"{_count_sentence(run, group)} with the roles swapped: k points along v* (|eta| {o.eta:.3f}) and v "
@@ -202,9 +202,9 @@ def _stability_sentences(run: OverlapRuns, group: np.ndarray) -> list[str]:
     return []
 
 
-def _temperature_sentences(run: OverlapRuns) -> list[str]:
+def _inverse_temperature_sentences(run: OverlapRuns) -> list[str]:
     task = run.setup.task
-    lam = float(run.temperature[-1])
+    lam = float(run.inverse_temperature[-1])
     row = find_route(task, run.setup.predictor)
     if row is None or row.critical is None:
         return []
@@ -214,8 +214,8 @@ def _temperature_sentences(run: OverlapRuns) -> list[str]:
     if lam <= critical:
         return []
     return [
-        f"The temperature {lam:.4g} is above the critical one, {critical:.4g}: the oracle is a "
-        "saddle there, so no run can stay at it."
+        f"The inverse temperature {lam:.4g} is above the critical one, {critical:.4g}: the oracle "
+        "is a saddle there, so no run can stay at it."
     ]
 
 
@@ -227,16 +227,18 @@ def _risk_rises(run: OverlapRuns, group: np.ndarray) -> np.ndarray:
         return np.zeros(0)  # the noise of SGD makes it rise by itself
     i = _typical_run(run, group)
     logged = (
-        run.excess[i, len(run.step) // 2 :] if np.ptp(run.temperature) == 0 else np.zeros(0)
+        run.excess[i, len(run.step) // 2 :]
+        if np.ptp(run.inverse_temperature) == 0
+        else np.zeros(0)
     )
     changes = np.concatenate([np.diff(logged), np.diff(_continued_excess(run, i))])
     return changes[changes > RISE_SHARE * run.excess[i, -1]]
 
 
 def _continued_excess(run: OverlapRuns, i: int) -> np.ndarray:
-    """Excess risk of run i over EXTRA_STEPS more steps at its last temperature."""
+    """Excess risk of run i over EXTRA_STEPS more steps at its last inverse temperature."""
     setup = run.setup
-    lam = np.full(EXTRA_STEPS + 1, run.temperature[-1])
+    lam = np.full(EXTRA_STEPS + 1, run.inverse_temperature[-1])
     seen = [run.log[:, i, -1]]
     engine = engine_for(setup)
     state = engine.init(seen[0][:, None], setup.seed)
@@ -276,7 +278,7 @@ def attention_share(
     n = max(100, min(SHARE_SEQUENCES, 4_000_000 // task.length))
     scores = np.random.default_rng(seed).standard_normal((n, task.length))
     scores[:, 0] = task.signal * kappa + task.gamma * scores[:, 0]
-    weights = np.abs(predictor.weights(predictor.temperature * scores))  # type: ignore[operator]
+    weights = np.abs(predictor.weights(predictor.inverse_temperature * scores))  # type: ignore[operator]
     total = weights.sum(axis=1)
     return float(
         np.mean(np.where(total > 0, weights[:, 0] / np.where(total > 0, total, 1.0), 0.0))
@@ -290,8 +292,8 @@ def _local_geometry(run: OverlapRuns, group: np.ndarray) -> LocalGeometry | None
 
 
 def _last_predictor(run: OverlapRuns) -> Predictor:
-    """The predictor at the last temperature."""
-    return at_temperature(run.setup.predictor, float(run.temperature[-1]))
+    """The predictor at the last inverse temperature."""
+    return at_inverse_temperature(run.setup.predictor, float(run.inverse_temperature[-1]))
 
 
 def _typical_run(run: OverlapRuns, group: np.ndarray) -> int:

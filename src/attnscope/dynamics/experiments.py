@@ -11,19 +11,19 @@ from attnscope.dynamics.train import EngineName, train
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.errors import bad
 from attnscope.predictors.attention import Erf
-from attnscope.predictors.temperature import InverseTime, Temperature
+from attnscope.predictors.inverse_temperature import InverseTemperature, InverseTime
 from attnscope.tasks.planted.single_location import SingleLocation
 
 __all__ = ["EXPERIMENTS", "Experiment", "run_experiment"]
 
 
 class Experiment(NamedTuple):
-    """Erf at `temperature` on SingleLocation(dim, length, gamma^2 = 1/2, noise),
+    """Erf at `inverse_temperature` on SingleLocation(dim, length, gamma^2 = 1/2, noise),
     trained from `start`.
     """
 
     dim: int
-    temperature: Temperature
+    inverse_temperature: InverseTemperature
     step_size: float
     steps: int
     start: StartName
@@ -81,7 +81,7 @@ def run_experiment(
     e = EXPERIMENTS[name]
     return train(
         e.task(),
-        Erf(e.temperature),
+        Erf(e.inverse_temperature),
         start=e.start,
         runs=runs,
         steps=e.steps,

@@ -39,7 +39,7 @@ from attnscope.dynamics.starts import Start, starting_overlaps
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Predictor, has_one_head
-from attnscope.predictors.temperature import constant_temperature
+from attnscope.predictors.inverse_temperature import constant_inverse_temperature
 from attnscope.tasks.base import PlantedTask
 from attnscope.theory.overlaps import Overlaps, alignment_of, nearest_possible
 from attnscope.theory.route import checked_planted
@@ -79,7 +79,7 @@ class GradientFlow:
     @property
     def excess(self) -> np.ndarray:
         """Exact risk over noise^2, (runs, times); it never rises."""
-        lam = constant_temperature(self.predictor, "gradient_flow")
+        lam = constant_inverse_temperature(self.predictor, "gradient_flow")
         return exact_excess(self.task, self.predictor, self.log, np.full(len(self.time), lam))
 
     @property
@@ -123,7 +123,7 @@ def gradient_flow(
             predictor,
             "Erf(0.1)",
         )
-    lam = constant_temperature(predictor, "gradient_flow")
+    lam = constant_inverse_temperature(predictor, "gradient_flow")
     gradient = exact_gradient(task, predictor, "gradient_flow")
     t = check.float_array(times, "times", "gradient_flow", (None,))
     if t[0] < 0 or (np.diff(t) <= 0).any():

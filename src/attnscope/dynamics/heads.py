@@ -72,7 +72,7 @@ class HeadTrajectory(Runs):
         step: (logs,) 0, log_every, ..., always ending with the last step.
         gram: (runs, logs, n, n) Gram matrices of (k_1, v_1, ..., k_1*, v_1*, ...); a diverged run
             repeats its last one before.
-        temperature: (logs,).
+        inverse_temperature: (logs,).
         diverged_at: (runs,) the step after which a run was no longer finite or had a norm above
             10^6, or -1.
         state: what the engine needs to go on.
@@ -88,7 +88,7 @@ class HeadTrajectory(Runs):
     setup: HeadSetup
     step: np.ndarray
     gram: np.ndarray
-    temperature: np.ndarray
+    inverse_temperature: np.ndarray
     diverged_at: np.ndarray
     state: State
 
@@ -144,7 +144,7 @@ class HeadTrajectory(Runs):
         log = check.integer(log, "log", "risk_at", -len(self.step), len(self.step) - 1)
         n = check.integer(samples, "samples", "risk_at", 2)
         seed = check.seed_value(seed, "risk_at")
-        lam = float(self.temperature[log])
+        lam = float(self.inverse_temperature[log])
         found = heads_excess(
             self.setup.task, self.setup.predictor, self.gram[:, log], lam, n, seed
         )
@@ -152,8 +152,8 @@ class HeadTrajectory(Runs):
 
     @cached_property
     def excess(self) -> np.ndarray:
-        """Risk over noise^2, (runs, logs), at the running temperature; Monte Carlo with 2000
-        samples where there is no quadrature.
+        """Risk over noise^2, (runs, logs), at the running inverse temperature; Monte Carlo with
+        2000 samples where there is no quadrature.
         """
         return np.stack(
             [self.risk_at(i, RISK_SAMPLES_PER_LOG).excess for i in range(len(self.step))],
@@ -181,8 +181,8 @@ class HeadTrajectory(Runs):
         return np.where(self.diverged_at >= 0, "diverged", names)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per run and logged step: run, step, temperature, form_cosine, span, and the
-        cosines kappa_11 (head, direction), ...
+        """One row per run and logged step: run, step, inverse temperature, form_cosine, span, and
+        the cosines kappa_11 (head, direction), ...
         """
         values = {"form_cosine": self.form_cosine, "span": self.span}
         for name, x in self.overlaps._asdict().items():

@@ -7,13 +7,13 @@ Divergence. A run that is lost at a log point (overlaps or Gram matrix no longer
 long) is followed again from the point before, by bisection, to the update that did it; from that
 log point on, its last entry before is repeated.
 
-Swap move. At small temperatures T is nearly symmetric in k and v, and about half of the random
-starts end with the roles exchanged. The token mean is s k*/L, so |v.mean| > |k.mean|, that is
-|theta| > |kappa|, gives them away (here with the exact mean; with real data, a mean over samples).
-A run that has settled in such a state, no overlap having moved by more than SETTLED_CHANGE in SETTLE_TIME
-units of gradient-flow time (alpha times steps), has k and v exchanged, (kappa, eta, theta, nu) ->
-(theta, nu, kappa, eta), and goes on. Runs are examined for this at multiples of log_every, after
-these are logged.
+Swap move. At small inverse temperatures T is nearly symmetric in k and v, and about half of the
+random starts end with the roles exchanged. The token mean is s k*/L, so |v.mean| > |k.mean|, that
+is |theta| > |kappa|, gives them away (here with the exact mean; with real data, a mean over
+samples). A run that has settled in such a state, no overlap having moved by more than
+SETTLED_CHANGE in SETTLE_TIME units of gradient-flow time (alpha times steps), has k and v
+exchanged, (kappa, eta, theta, nu) -> (theta, nu, kappa, eta), and goes on. Runs are examined for
+this at multiples of log_every, after these are logged.
 """
 
 from __future__ import annotations
@@ -29,10 +29,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from attnscope.dynamics.engines.engine import Engine, State
-from attnscope.dynamics.schedule import check_schedule, temperatures, temperatures_at
+from attnscope.dynamics.schedule import (
+    check_schedule,
+    inverse_temperatures,
+    inverse_temperatures_at,
+)
 from attnscope.dynamics.trajectory_base import Reached, Runs
 from attnscope.numerics.border import validation as check
-from attnscope.predictors.temperature import Temperature
+from attnscope.predictors.inverse_temperature import InverseTemperature
 from attnscope.progress import Bar, progress
 
 __all__ = ["advance", "continued", "exchange"]
@@ -68,7 +72,7 @@ def advance(run: AnyRuns, engine: Engine, end: int, show: bool) -> AnyRuns:
         compile_under_spinner(engine, run, show)
         shown = progress(end - begin, f"training {run.runs} runs") if show else nullcontext()
         with shown as bar:
-            walker = Walker(engine, run.setup.predictor.temperature, bar)
+            walker = Walker(engine, run.setup.predictor.inverse_temperature, bar)
             for mark in marks:
                 reached = advance_interval(walker, run, reached, mark, step, points)
     except KeyboardInterrupt:
@@ -80,7 +84,7 @@ def advance(run: AnyRuns, engine: Engine, end: int, show: bool) -> AnyRuns:
         if reached.step == begin:
             return run
     logs = reached.logs
-    lam = temperatures_at(run.setup.predictor.temperature, step[:logs])
+    lam = inverse_temperatures_at(run.setup.predictor.inverse_temperature, step[:logs])
     if logs < len(points):
         log = np.ascontiguousarray(np.moveaxis(points[:logs], 0, run.LOGS))
     return run.reached(step[:logs], log, lam, reached)
@@ -93,7 +97,7 @@ def continued(
     end = int(run.step[-1]) + check.integer(steps, "steps", "extend", 1)
     numbers = run.logged.size // len(run.step) * (end // run.setup.log_every + 2)
     check.fits_in_memory(numbers, 8, "the log", "extend", "fewer steps")
-    check_schedule(run.setup.predictor.temperature, end)
+    check_schedule(run.setup.predictor.inverse_temperature, end)
     return advance(run, engine_of(run.setup), end, bool(show))
 
 
@@ -101,10 +105,10 @@ class Walker:
     """Advances states step by step number, in pieces short enough for the bar and for Ctrl-C."""
 
     def __init__(
-        self, engine: Engine, temperature: Temperature, bar: Bar | None = None
+        self, engine: Engine, inverse_temperature: InverseTemperature, bar: Bar | None = None
     ) -> None:
         self.engine = engine
-        self.temperature = temperature
+        self.inverse_temperature = inverse_temperature
         self.bar = bar
         self.piece = FIRST_PIECE_STEPS
 
@@ -114,7 +118,7 @@ class Walker:
             n = min(self.piece, end - begin)
             clock = time.perf_counter()
             state = self.engine.advance(
-                state, temperatures(self.temperature, begin, begin + n)
+                state, inverse_temperatures(self.inverse_temperature, begin, begin + n)
             )
             if self.bar is not None:
                 self.bar.advance(n)
@@ -149,7 +153,7 @@ def advance_interval(
     diverged_at = at.diverged_at.copy()
     new = lost & (diverged_at < 0)
     if new.any():
-        again = Walker(walker.engine, walker.temperature)
+        again = Walker(walker.engine, walker.inverse_temperature)
         locate_divergence(again, run, state, at.step, end, new, diverged_at)
     return Reached(end, at.logs + 1, after, diverged_at, swapped_at)
 
@@ -239,8 +243,10 @@ def compile_under_spinner(engine: Engine, run: Runs, show: bool) -> None:
         with _spinner("compiling, once"):
             engine.advance(
                 run.state,
-                temperatures(
-                    run.setup.predictor.temperature, int(run.step[-1]), int(run.step[-1]) + 1
+                inverse_temperatures(
+                    run.setup.predictor.inverse_temperature,
+                    int(run.step[-1]),
+                    int(run.step[-1]) + 1,
                 ),
             )
 

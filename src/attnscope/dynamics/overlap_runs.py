@@ -4,11 +4,11 @@ manifold, and where each run ended.
 notation: overlaps (kappa, eta, theta, nu, rho) = (k.k*, k.v*, v.k*, v.v*, k.v); M = {eta = theta =
 rho = 0}, the paper's invariant manifold.
 
-Entry t holds the overlaps after t updates; risk and excess are exact, at the temperature of step t.
-Derived quantities are computed on first access and kept. Where a run diverged (became non-finite at
-step diverged_at), its later entries repeat its last finite overlaps and its outcome says
-"diverged": nothing public is NaN. Modules that measure or explain runs (`rates`, `diagnose`) use
-this class; `trajectory` adds the methods for users.
+Entry t holds the overlaps after t updates; risk and excess are exact, at the inverse temperature of
+step t. Derived quantities are computed on first access and kept. Where a run diverged (became
+non-finite at step diverged_at), its later entries repeat its last finite overlaps and its outcome
+says "diverged": nothing public is NaN. Modules that measure or explain runs (`rates`, `diagnose`)
+use this class; `trajectory` adds the methods for users.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from attnscope.dynamics.outcome_table import Ends, ends_of
 from attnscope.dynamics.setup import Setup
 from attnscope.dynamics.trajectory_base import Runs
 from attnscope.predictors.attention import Predictor
-from attnscope.predictors.temperature import Temperature
+from attnscope.predictors.inverse_temperature import InverseTemperature
 from attnscope.tasks.base import PlantedTask, has_classes, is_defined
 from attnscope.theory.nodes.node_routes import defined_excess
 from attnscope.theory.optima.landscape import known_landscape, stationary_points
@@ -33,7 +33,13 @@ from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import sampled
 from attnscope.theory.route import find_route
 
-__all__ = ["OverlapRuns", "at_temperature", "classify", "exact_excess", "swapped_theta"]
+__all__ = [
+    "OverlapRuns",
+    "at_inverse_temperature",
+    "classify",
+    "exact_excess",
+    "swapped_theta",
+]
 
 ALIGNED_COSINE = 0.9  # an overlap from here on counts as aligned (within 26 degrees)
 # sequences per logged point where the risk is sampled: 3 % of the null risk; `risk` takes more
@@ -48,7 +54,7 @@ class OverlapRuns(Runs):
     setup: Setup
     step: np.ndarray
     log: np.ndarray
-    temperature: np.ndarray
+    inverse_temperature: np.ndarray
     diverged_at: np.ndarray
     swapped_at: np.ndarray
     state: State
@@ -64,8 +70,10 @@ class OverlapRuns(Runs):
 
     @cached_property
     def excess(self) -> np.ndarray:
-        """Exact risk over noise^2, (runs, logs), at the running temperature."""
-        return exact_excess(self.setup.task, self.setup.predictor, self.log, self.temperature)
+        """Exact risk over noise^2, (runs, logs), at the running inverse temperature."""
+        return exact_excess(
+            self.setup.task, self.setup.predictor, self.log, self.inverse_temperature
+        )
 
     @property
     def excess_is_cheap(self) -> bool:
@@ -78,7 +86,7 @@ class OverlapRuns(Runs):
         """The last column of `excess`, (runs,), without the others."""
         if self.excess_is_cheap:
             return self.excess[:, -1]
-        last = (self.log[:, :, -1:], self.temperature[-1:])
+        last = (self.log[:, :, -1:], self.inverse_temperature[-1:])
         return exact_excess(self.setup.task, self.setup.predictor, *last)[:, 0]
 
     @cached_property
@@ -91,7 +99,7 @@ class OverlapRuns(Runs):
     def outcome(self) -> np.ndarray:
         """(runs,) "oracle", "swapped", "diverged" or "undecided", from the last logged overlaps."""
         theta = swapped_theta(
-            self.setup.task, self.setup.predictor, float(self.temperature[-1])
+            self.setup.task, self.setup.predictor, float(self.inverse_temperature[-1])
         )
         return np.where(
             self.diverged_at >= 0, "diverged", classify(Overlaps(*self.log[:, :, -1]), theta)
@@ -123,27 +131,28 @@ class OverlapRuns(Runs):
 
 
 def exact_excess(
-    task: PlantedTask, predictor: Predictor, log: np.ndarray, temperature: np.ndarray
+    task: PlantedTask, predictor: Predictor, log: np.ndarray, inverse_temperature: np.ndarray
 ) -> np.ndarray:
     """Excess (runs, logs) at logged overlaps: exact where the pair has a route everywhere, else
     from SAMPLED_SEQUENCES draws per point.
 
-    A block of columns at a time; closed forms take all temperatures at once, others one by one.
+    A block of columns at a time; closed forms take all inverse temperatures at once, others one by
+    one.
     """
     row = find_route(task, predictor)
     out = np.empty(log.shape[1:])
     block = max(1, CHUNK_RISKS // log.shape[1]) if row is not None and row.closed else 1
-    for i in range(0, len(temperature), block):
+    for i in range(0, len(inverse_temperature), block):
         part = slice(i, i + block)
-        lam = temperature[part] if block > 1 else float(temperature[i])
+        lam = inverse_temperature[part] if block > 1 else float(inverse_temperature[i])
         o = Overlaps(*log[:, :, part])
         if (row is None or row.missing(task, predictor, o)) and is_defined(task):
             out[:, part] = defined_excess(
-                task, predictor, o, float(temperature[i]), SAMPLED_SEQUENCES, 0
+                task, predictor, o, float(inverse_temperature[i]), SAMPLED_SEQUENCES, 0
             ).excess
         elif row is None or row.missing(task, predictor, o):
             out[:, part] = sampled(
-                row, task, predictor, o, float(temperature[i]), SAMPLED_SEQUENCES, 0
+                row, task, predictor, o, float(inverse_temperature[i]), SAMPLED_SEQUENCES, 0
             ).excess
         else:
             out[:, part] = row.excess(task, predictor, o, lam).excess
@@ -167,23 +176,25 @@ def classify(o: Overlaps, theta: float) -> np.ndarray:
     return np.where(oracle, "oracle", np.where(swapped, "swapped", "undecided"))
 
 
-def swapped_theta(task: Any, predictor: Predictor, temperature: float) -> float:
+def swapped_theta(task: Any, predictor: Predictor, inverse_temperature: float) -> float:
     """|theta| at the role-swapped stationary point;
     1 (full alignment) where there is none or none has been derived.
     """
     if (
         not known_landscape(task)
-        or temperature == 0
+        or inverse_temperature == 0
         or task.signal == 0
         or task.alignment != 0
     ):
         return 1.0
     row = find_route(task, predictor)
     if row is not None and row.swapped is not None:
-        return float(row.swapped(task, temperature).theta)
+        return float(row.swapped(task, inverse_temperature).theta)
     found = [
         p.overlaps
-        for p in stationary_points(task, at_temperature(predictor, temperature))
+        for p in stationary_points(
+            task, at_inverse_temperature(predictor, inverse_temperature)
+        )
         if p.name == "swapped"
     ]
     return (
@@ -191,10 +202,12 @@ def swapped_theta(task: Any, predictor: Predictor, temperature: float) -> float:
     )
 
 
-def at_temperature(predictor: Predictor, temperature: Temperature) -> Predictor:
-    """The same predictor at another temperature (predictors are frozen, their constructors
+def at_inverse_temperature(
+    predictor: Predictor, inverse_temperature: InverseTemperature
+) -> Predictor:
+    """The same predictor at another inverse temperature (predictors are frozen, their constructors
     differ).
     """
     out = copy.copy(predictor)
-    object.__setattr__(out, "temperature", temperature)
+    object.__setattr__(out, "inverse_temperature", inverse_temperature)
     return out

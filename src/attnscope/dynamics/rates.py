@@ -35,7 +35,7 @@ from attnscope.dynamics.overlap_runs import OverlapRuns
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Predictor
-from attnscope.predictors.temperature import constant_temperature
+from attnscope.predictors.inverse_temperature import constant_inverse_temperature
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import StationaryPoint, stationary_points
 from attnscope.theory.optima.sphere_hessian import overlap_derivatives
@@ -105,7 +105,7 @@ def predicted_rate(
 
     Args:
         task: a SingleLocation with key and value orthogonal.
-        predictor: one head, at a temperature.
+        predictor: one head, at an inverse temperature.
         step_size: alpha > 0.
         limit: which minimum, "oracle" or "swapped".
         manifold: for runs that stay on it.
@@ -128,8 +128,8 @@ def predicted_rate(
             "limit",
             of,
             "a minimum",
-            f"the {limit} point, a saddle at this temperature",
-            "a lower temperature",
+            f"the {limit} point, a saddle at this inverse temperature",
+            "a lower inverse temperature",
         )
     slowest = float(mu[np.argmax(np.abs(1 - alpha * mu))])
     contraction = abs(1 - alpha * slowest)
@@ -207,7 +207,7 @@ def escape_time(
 
     Args:
         task: a SingleLocation with key and value orthogonal.
-        predictor: one head, at a temperature.
+        predictor: one head, at an inverse temperature.
         step_size: alpha > 0.
         overlaps: of the starts, numbers or arrays; small.
         level: size that ends the escape, in (0, 1).
@@ -292,7 +292,7 @@ def _saddle_hessian(task: SingleLocation, predictor: Predictor, of: str) -> np.n
     """Second derivatives in (kappa, eta, theta, nu) at orthogonal vectors,
     exact for Erf and LinearAttention.
     """
-    lam = constant_temperature(predictor, of)
+    lam = constant_inverse_temperature(predictor, of)
     second = overlap_derivatives(task, predictor, lam).second
     if second is not None:
         return second(np.zeros(5))[:4, :4]

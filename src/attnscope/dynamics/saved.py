@@ -20,7 +20,7 @@ from attnscope.files import check_place, whole_file
 from attnscope.numerics.border.array_files import Unreadable, read_arrays
 from attnscope.predictors.attention import Predictor, has_one_head
 from attnscope.predictors.heads import MultiHead, adds_heads
-from attnscope.predictors.temperature import InverseTime
+from attnscope.predictors.inverse_temperature import InverseTime
 from attnscope.registry import named
 from attnscope.tasks.base import recipe
 from attnscope.theory.optima.optimal_sigma import OptimalSigma
@@ -184,7 +184,7 @@ def _predictor_description(predictor: Predictor | MultiHead) -> dict[str, Any]:
             "heads": predictor.heads,
             "words": repr(predictor),
         }
-    lam = predictor.temperature
+    lam = predictor.inverse_temperature
     kind = type(predictor).__name__
     out: dict[str, Any] = {"kind": kind, "words": repr(predictor)}
     if _kind_of_name(kind) is not type(predictor) or (
@@ -193,7 +193,7 @@ def _predictor_description(predictor: Predictor | MultiHead) -> dict[str, Any]:
         return out
     arguments = recipe(predictor)
     if isinstance(lam, InverseTime):
-        arguments["temperature"] = {"start": lam.start, "rate": lam.rate}
+        arguments["inverse_temperature"] = {"start": lam.start, "rate": lam.rate}
     return out | {"arguments": arguments}
 
 
@@ -226,8 +226,8 @@ def _rebuild_predictor(described: dict[str, Any], of: str) -> Predictor | MultiH
         )
     arguments = dict(described["arguments"])
     kind = described["kind"]
-    if isinstance(arguments.get("temperature"), dict):
-        arguments["temperature"] = InverseTime(**arguments["temperature"])
+    if isinstance(arguments.get("inverse_temperature"), dict):
+        arguments["inverse_temperature"] = InverseTime(**arguments["inverse_temperature"])
     head = _predictor_kind(kind)(**arguments)
     return MultiHead(head, described["heads"]) if "heads" in described else head
 

@@ -23,7 +23,7 @@ from attnscope.dynamics.engines.engine import on_spheres
 from attnscope.dynamics.engines.engine_table import engine_for, heads_engine
 from attnscope.dynamics.heads import HeadTrajectory
 from attnscope.dynamics.loop import advance
-from attnscope.dynamics.schedule import check_schedule, temperatures
+from attnscope.dynamics.schedule import check_schedule, inverse_temperatures
 from attnscope.dynamics.setup import HeadSetup, Setup
 from attnscope.dynamics.starts import HeadsStart, Start, starting_grams, starting_overlaps
 from attnscope.dynamics.trajectory import Trajectory
@@ -95,7 +95,7 @@ def train(
 
     Args:
         task: a planted task: SingleLocation, MultiLocation, ..., or your own Planted.
-        predictor: one head, or a MultiHead; its temperature may be a function of the step.
+        predictor: one head, or a MultiHead; its inverse temperature may be a function of the step.
         start: "sphere" | "manifold" | "moments" | Moments(samples) | Overlaps (numbers, or arrays
             of shape (runs,)) | (k, v).
         runs: how many, >= 1.
@@ -114,8 +114,9 @@ def train(
     HeadTrajectory comes back; start is "sphere", a pair (K, V) of arrays (H, dim), or Gram matrices
     (heads.py).
 
-    A schedule (predictor.temperature a function of the step) is checked before anything runs, up to
-    step 10^7; beyond, when it is used. Ctrl-C returns what was logged; `extend` goes on from there.
+    A schedule (predictor.inverse_temperature a function of the step) is checked before anything
+    runs, up to step 10^7; beyond, when it is used. Ctrl-C returns what was logged; `extend` goes on
+    from there.
 
     >>> from attnscope.predictors.attention import Erf
     >>> from attnscope.tasks.planted.single_location import SingleLocation
@@ -191,12 +192,12 @@ def _first_point(
     """What runs that log `numbers` each time hold at step 0, if their whole log fits."""
     entries = numbers * runs * (steps // setup.log_every + 2)
     check.fits_in_memory(entries, 8, "the log", "train", "a larger log_every")
-    temperature = setup.predictor.temperature
-    check_schedule(temperature, steps)
+    inverse_temperature = setup.predictor.inverse_temperature
+    check_schedule(inverse_temperature, steps)
     return {
         "setup": setup,
         "step": np.zeros(1, dtype=np.int64),
-        "temperature": temperatures(temperature, 0, 1),
+        "inverse_temperature": inverse_temperatures(inverse_temperature, 0, 1),
         "diverged_at": np.full(runs, -1, dtype=np.int64),
     }
 

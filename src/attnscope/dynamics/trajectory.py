@@ -42,7 +42,7 @@ class Trajectory(OverlapRuns):
         setup: the task, the predictor and the settings of `train`.
         step: (logs,) 0, log_every, 2 log_every, ..., always ending with the last step.
         log: (5, runs, logs) the overlaps in the order of Overlaps; `overlaps` gives them by name.
-        temperature: (logs,) that of each logged step.
+        inverse_temperature: (logs,) that of each logged step.
         diverged_at: (runs,) the step after which a run was no longer finite, or -1.
         swapped_at: (runs,) the step of the last swap move, or -1.
         state: what the engine needs to go on from the last logged step.
@@ -57,8 +57,8 @@ class Trajectory(OverlapRuns):
     """
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per run and logged step: run, step, temperature, the five overlaps, excess,
-        distance.
+        """One row per run and logged step: run, step, inverse temperature, the five overlaps,
+        excess, distance.
         """
         values = self.overlaps._asdict() | {"excess": self.excess, "distance": self.distance}
         return self._frame(values)

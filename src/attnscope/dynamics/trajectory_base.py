@@ -37,7 +37,7 @@ class Runs:
 
     setup: Any
     step: np.ndarray
-    temperature: np.ndarray
+    inverse_temperature: np.ndarray
     diverged_at: np.ndarray
     state: State
 
@@ -73,11 +73,15 @@ class Runs:
         self,
         step: np.ndarray,
         logged: np.ndarray,
-        temperature: np.ndarray,
+        inverse_temperature: np.ndarray,
         at: Reached,
     ) -> Self:
         """The run as far as it came: these log points, and the state and events of the last one."""
-        points = {"step": step, self.LOGGED: logged, "temperature": temperature}
+        points = {
+            "step": step,
+            self.LOGGED: logged,
+            "inverse_temperature": inverse_temperature,
+        }
         changed = at._asdict() | points
         own = {field.name for field in fields(cast(Any, self))}
         news = {name: x for name, x in changed.items() if name in own}
@@ -98,7 +102,7 @@ class Runs:
 
     @property
     def excess(self) -> np.ndarray:
-        """Risk over noise^2, (runs, logs), at the running temperature."""
+        """Risk over noise^2, (runs, logs), at the running inverse temperature."""
         raise NotImplementedError
 
     def ends(self) -> Ends:
@@ -125,7 +129,7 @@ class Runs:
 
     @property
     def risk(self) -> np.ndarray:
-        """Risk, (runs, logs), at the running temperature."""
+        """Risk, (runs, logs), at the running inverse temperature."""
         return self.excess + self.setup.task.noise**2
 
     def _frame(self, values: dict[str, np.ndarray]) -> pd.DataFrame:
@@ -135,7 +139,10 @@ class Runs:
         columns: dict[str, np.ndarray] = {
             "run": np.repeat(np.arange(self.runs), len(self.step))
         }
-        for name, x in (("step", self.step), ("temperature", self.temperature)):
+        for name, x in (
+            ("step", self.step),
+            ("inverse_temperature", self.inverse_temperature),
+        ):
             columns[name] = np.tile(x, self.runs)
         return pd.DataFrame(columns | {name: x.ravel() for name, x in values.items()})
 

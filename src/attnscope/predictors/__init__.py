@@ -1,9 +1,9 @@
 """Predictors: attention with one direction pair, several heads, full layers, real blocks.
 
-In reading order: `attention` (Softmax, Erf, LinearAttention, Componentwise, ...), `temperature`
-(constants and schedules), `predictions` (what they say of tokens), `heads`, `row_column`,
-`full_attention`; `operators/` (attention on queries, keys and values); `blocks/` (trainable models
-in JAX). Imports `numerics`; imported by
+In reading order: `attention` (Softmax, Erf, LinearAttention, Componentwise, ...),
+`inverse_temperature` (constants and schedules), `predictions` (what they say of tokens), `heads`,
+`row_column`, `full_attention`; `operators/` (attention on queries, keys and values); `blocks/`
+(trainable models in JAX). Imports `numerics`; imported by
 `theory`, `dynamics` and everything above, never by `tasks`.
 """
 

@@ -1,7 +1,7 @@
 """Attention predictors with one query-key direction k and one value direction v: T(X) = sum_l
 weight_l X_l.v.
 
-notation: lam = temperature, u_l = X_l.k.
+notation: lam = inverse temperature, u_l = X_l.k.
 
     Normalised   weight_l = h(lam u_l)/(sink + sum_m h(lam u_m)), h > 0:  Softmax: h = exp, sink 0;
         SoftmaxOne: h = exp, sink 1;
@@ -9,9 +9,9 @@ notation: lam = temperature, u_l = X_l.k.
     Componentwise   weight_l = sigma(lam u_l);  Erf: sigma = erf;  LinearAttention: sigma(x) =
         offset + x
 
-A predictor is a small frozen value: it holds the temperature, not k and v, so that one object
-serves `predict` (with vectors), `risk` (with overlaps) and `train`. Masked tokens have weight 0.
-FullAttention, the layer these come from, is in full_attention.py.
+A predictor is a small frozen value: it holds the inverse temperature, not k and v, so that one
+object serves `predict` (with vectors), `risk` (with overlaps) and `train`. Masked tokens have
+weight 0. FullAttention, the layer these come from, is in full_attention.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.whole_values import array_of, refuse_lost
 from attnscope.numerics.border.x64 import computed_x64
 from attnscope.optional import needs
-from attnscope.predictors.temperature import Temperature, checked_temperature
+from attnscope.predictors.inverse_temperature import (
+    InverseTemperature,
+    checked_inverse_temperature,
+)
 
 __all__ = [
     "Componentwise",
@@ -48,7 +51,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Predictor:
-    """Base of the predictors: a temperature and a map from scores lam u (n, L) to weights.
+    """Base of the predictors: an inverse temperature and a map from scores lam u (n, L) to weights.
 
     Class attributes tell the formulas what kind of predictor this is; your own predictor sets its
     own:
@@ -66,13 +69,13 @@ class Predictor:
     exponential: ClassVar[bool] = False
     any_length: ClassVar[bool] = True
 
-    temperature: Temperature
+    inverse_temperature: InverseTemperature
 
     def __post_init__(self) -> None:
-        lam = self.temperature
+        lam = self.inverse_temperature
         if type(lam) is not float or not 0.0 <= lam <= check.LARGEST:
-            lam = checked_temperature(lam, type(self).__name__)
-            object.__setattr__(self, "temperature", lam)
+            lam = checked_inverse_temperature(lam, type(self).__name__)
+            object.__setattr__(self, "inverse_temperature", lam)
 
     @property
     def odd(self) -> bool:
@@ -116,8 +119,8 @@ class Softmax(Normalised):
     """softmax_l(lam X_l.k): standard attention with one query.
 
     Args:
-        temperature: lam >= 0, which multiplies the scores; or, for training, a function of the
-            step.
+        inverse_temperature: lam >= 0, which multiplies the scores; or, for training, a function of
+            the step.
 
     >>> import attnscope as at
     >>> import numpy as np
@@ -139,8 +142,8 @@ class SoftmaxOne(Normalised):
     """e^{lam X_l.k}/(1 + sum_m e^{lam X_m.k}): softmax that may attend to nothing.
 
     Args:
-        temperature: lam >= 0, which multiplies the scores; or, for training, a function of the
-            step.
+        inverse_temperature: lam >= 0, which multiplies the scores; or, for training, a function of
+            the step.
 
     >>> SoftmaxOne(1.0).weights(np.zeros((1, 3)))
     array([[0.25, 0.25, 0.25]])
@@ -160,8 +163,8 @@ class SoftplusAttention(Normalised):
     linear growth.
 
     Args:
-        temperature: lam >= 0, which multiplies the scores; or, for training, a function of the
-            step.
+        inverse_temperature: lam >= 0, which multiplies the scores; or, for training, a function of
+            the step.
 
     >>> SoftplusAttention(1.0).weights(np.array([[0.0, np.log(3.0)]]))  # log 2 : log 4
     array([[0.33333333, 0.66666667]])
@@ -179,7 +182,7 @@ class Componentwise(Predictor):
 
     Args:
         sigma: elementwise function; `jax.numpy` functions are evaluated in float64.
-        temperature: lam.
+        inverse_temperature: lam.
         kinks: the points x at which sigma or its derivative jumps, as (0.0,) for a ReLU: exact
             risks split their integrals there.
         scale: the width in x of the narrowest feature of sigma, as 1e-5 for exp(-((x - 1) /
@@ -204,7 +207,7 @@ class Componentwise(Predictor):
     def __init__(
         self,
         sigma: Callable[[Any], Any],
-        temperature: Temperature,
+        inverse_temperature: InverseTemperature,
         kinks: Sequence[float] = (),
         scale: float | None = None,
     ) -> None:
@@ -218,7 +221,7 @@ class Componentwise(Predictor):
                 kinks = check.array(kinks, "kinks", "Componentwise", (None,)).tolist()
             kinks = tuple(float(x) for x in kinks)
         object.__setattr__(self, "sigma", sigma)
-        object.__setattr__(self, "temperature", temperature)
+        object.__setattr__(self, "inverse_temperature", inverse_temperature)
         object.__setattr__(self, "kinks", kinks)
         finest = (
             None
@@ -267,8 +270,8 @@ class Erf(Componentwise):
     """erf(lam X_l.k): the predictor of the single-location paper.
 
     Args:
-        temperature: lam >= 0, which multiplies the scores; or, for training, a function of the
-            step.
+        inverse_temperature: lam >= 0, which multiplies the scores; or, for training, a function of
+            the step.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
@@ -278,11 +281,11 @@ class Erf(Componentwise):
 
     tame: ClassVar[bool] = True
 
-    def __init__(self, temperature: Temperature) -> None:
-        super().__init__(erf, temperature)
+    def __init__(self, inverse_temperature: InverseTemperature) -> None:
+        super().__init__(erf, inverse_temperature)
 
     def __repr__(self) -> str:
-        return f"Erf({self.temperature!r})"
+        return f"Erf({self.inverse_temperature!r})"
 
 
 @dataclass(frozen=True)
@@ -298,8 +301,8 @@ class LinearAttention(Componentwise):
     """offset + lam X_l.k: linear attention.
 
     Args:
-        temperature: lam >= 0, which multiplies the scores; or, for training, a function of the
-            step.
+        inverse_temperature: lam >= 0, which multiplies the scores; or, for training, a function of
+            the step.
         offset: a constant added to the weight of every token.
 
     >>> import attnscope as at
@@ -310,12 +313,12 @@ class LinearAttention(Componentwise):
 
     offset: float = 0.0
 
-    def __init__(self, temperature: Temperature, offset: float = 0.0) -> None:
+    def __init__(self, inverse_temperature: InverseTemperature, offset: float = 0.0) -> None:
         object.__setattr__(self, "offset", check.real(offset, "offset", "LinearAttention"))
-        super().__init__(_Affine(self.offset), temperature)
+        super().__init__(_Affine(self.offset), inverse_temperature)
 
     def __repr__(self) -> str:
-        return f"LinearAttention({self.temperature!r}, offset={self.offset!r})"
+        return f"LinearAttention({self.inverse_temperature!r}, offset={self.offset!r})"
 
 
 def score_array(x: Any, predictor: Predictor) -> np.ndarray:

@@ -1,7 +1,7 @@
 """A full single-head attention layer and the rungs from it down to the predictors of attention.py.
 
-notation: X (L, d) tokens, Q, K (d, p), V (d, p), O (o, p), lam = temperature, a (d,) the [CLS]
-token.
+notation: X (L, d) tokens, Q, K (d, p), V (d, p), O (o, p), lam = inverse temperature, a (d,) the
+[CLS] token.
 
     all rows      T(X) = softmax(lam X Q K^T X^T) X V O^T                   (L, o)
     [CLS] row     softmax(lam a^T Q K^T X^T) X V O^T                        (o,)
@@ -22,7 +22,10 @@ from scipy.special import softmax
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Softmax
-from attnscope.predictors.temperature import checked_temperature, constant_temperature
+from attnscope.predictors.inverse_temperature import (
+    checked_inverse_temperature,
+    constant_inverse_temperature,
+)
 
 __all__ = ["FullAttention"]
 
@@ -35,11 +38,11 @@ class FullAttention:
         Q, K: (d, p) each.
         V: (d, p').
         O: (o, p').
-        temperature: lam, which multiplies the scores.
+        inverse_temperature: lam, which multiplies the scores.
 
     >>> import attnscope as at
     >>> import numpy as np
-    >>> layer = at.FullAttention(np.eye(2), np.eye(2), np.eye(2), np.eye(2), temperature=0.0)
+    >>> layer = at.FullAttention(np.eye(2), np.eye(2), np.eye(2), np.eye(2), inverse_temperature=0.0)
     >>> layer.rows(np.array([[[1.0, 5.0], [-1.0, 3.0]]])).tolist()
     [[[0.0, 4.0], [0.0, 4.0]]]
     """
@@ -48,7 +51,7 @@ class FullAttention:
     K: np.ndarray
     V: np.ndarray
     O: np.ndarray
-    temperature: float
+    inverse_temperature: float
 
     def __post_init__(self) -> None:
         Q = check.float_array(self.Q, "Q", "FullAttention", (None, None))
@@ -62,12 +65,14 @@ class FullAttention:
         for name, matrix in matrices.items():
             object.__setattr__(self, name, matrix)
         object.__setattr__(
-            self, "temperature", checked_temperature(self.temperature, "FullAttention")
+            self,
+            "inverse_temperature",
+            checked_inverse_temperature(self.inverse_temperature, "FullAttention"),
         )
 
     def rows(self, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         """All L rows of the layer: (n, L, o) from tokens (n, L, d). Rows of masked tokens are 0."""
-        lam = constant_temperature(self, "FullAttention.rows")
+        lam = constant_inverse_temperature(self, "FullAttention.rows")
         x, real = check.tokens_array(tokens, "FullAttention.rows", dim=len(self.Q), mask=mask)
         x = x.astype(np.float64)
         scores = lam * np.einsum("nid,dp,ep,nje->nij", x, self.Q, self.K, x, optimize=True)
@@ -78,7 +83,7 @@ class FullAttention:
         self, tokens: np.ndarray, cls: np.ndarray, mask: np.ndarray | None = None
     ) -> np.ndarray:
         """The row of a [CLS] token `cls` (d,) that attends to tokens (n, L, d): (n, o)."""
-        lam = constant_temperature(self, "FullAttention.cls_row")
+        lam = constant_inverse_temperature(self, "FullAttention.cls_row")
         x, real = check.tokens_array(
             tokens, "FullAttention.cls_row", dim=len(self.Q), mask=mask
         )
@@ -102,7 +107,7 @@ class FullAttention:
                 "O[:1]",
             )
         a = check.float_array(cls, "cls", "FullAttention.reduced", (len(self.Q),))
-        return Softmax(self.temperature), self.K @ (self.Q.T @ a), self.V @ self.O[0]
+        return Softmax(self.inverse_temperature), self.K @ (self.Q.T @ a), self.V @ self.O[0]
 
     def _attention_rows(
         self, scores: np.ndarray, x: np.ndarray, real: np.ndarray | None

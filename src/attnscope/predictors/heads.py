@@ -1,6 +1,6 @@
 """Several attention heads that add up, and the softmax over heads and tokens together.
 
-notation: lam = temperature, H heads with rows k_h of K and v_h of V, both (H, d).
+notation: lam = inverse temperature, H heads with rows k_h of K and v_h of V, both (H, d).
 
     MultiHead(head, H)   T(X) = sum_h sum_l weight_l(lam X.k_h) X_l.v_h,
         weights of each head by themselves (head: Softmax, Erf, ...)
@@ -29,12 +29,12 @@ from scipy.special import softmax
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Heads, Predictor, has_one_head
-from attnscope.predictors.predictions import finite_outputs, sequence_blocks
-from attnscope.predictors.temperature import (
-    Temperature,
-    checked_temperature,
-    constant_temperature,
+from attnscope.predictors.inverse_temperature import (
+    InverseTemperature,
+    checked_inverse_temperature,
+    constant_inverse_temperature,
 )
+from attnscope.predictors.predictions import finite_outputs, sequence_blocks
 
 __all__ = ["BayesSoftmax", "MultiHead", "adds_heads"]
 
@@ -43,7 +43,7 @@ class JointHeads(Heads):
     """`head_weights` gives (n, H, L), the rest follows."""
 
     heads: int
-    temperature: Any
+    inverse_temperature: Any
 
     def head_weights(
         self, tokens: np.ndarray, keys: np.ndarray, mask: np.ndarray | None
@@ -56,7 +56,7 @@ class JointHeads(Heads):
     ) -> np.ndarray:
         """Weights (n, H, L) for keys K (H, d); what `attention_weights` calls."""
         of = "attention_weights"
-        constant_temperature(self, of)
+        constant_inverse_temperature(self, of)
         x, real_token = check.tokens_array(tokens, of, mask=mask)
         keys = self._checked_rows(K, "K", of, x.shape[2])
         return np.concatenate(
@@ -71,7 +71,7 @@ class JointHeads(Heads):
     ) -> np.ndarray:
         """T(X), (n,); what `predict` calls."""
         of = "predict"
-        constant_temperature(self, of)
+        constant_inverse_temperature(self, of)
         x, real_token = check.tokens_array(tokens, of, mask=mask)
         keys = self._checked_rows(K, "K", of, x.shape[2])
         values = self._checked_rows(V, "V", of, x.shape[2])
@@ -118,14 +118,14 @@ class MultiHead(JointHeads):
         object.__setattr__(self, "heads", check.integer(self.heads, "heads", "MultiHead", 1))
 
     @property
-    def temperature(self) -> Temperature:
+    def inverse_temperature(self) -> InverseTemperature:
         """That of every head."""
-        return self.head.temperature
+        return self.head.inverse_temperature
 
     def head_weights(
         self, tokens: np.ndarray, keys: np.ndarray, mask: np.ndarray | None
     ) -> np.ndarray:
-        lam = constant_temperature(self, "MultiHead")
+        lam = constant_inverse_temperature(self, "MultiHead")
         return np.stack(
             [self.head.weights(lam * (tokens @ key), mask) for key in keys], axis=1
         )
@@ -142,7 +142,7 @@ class BayesSoftmax(JointHeads):
     docstring).
 
     Args:
-        temperature: lam.
+        inverse_temperature: lam.
         bias: (H,); its length is the number of heads.
         curvature: subtracts curvature |X_l|^2/2 from the scores of token l; 1/gam^2 - 1 for Bayes'
             rule, 0 without.
@@ -153,13 +153,17 @@ class BayesSoftmax(JointHeads):
             [0.375, 0.375]]])
     """
 
-    temperature: Temperature = 1.0
+    inverse_temperature: InverseTemperature = 1.0
     bias: Any = (0.0, 0.0)
     curvature: float = 0.0
 
     def __post_init__(self) -> None:
         of = "BayesSoftmax"
-        object.__setattr__(self, "temperature", checked_temperature(self.temperature, of))
+        object.__setattr__(
+            self,
+            "inverse_temperature",
+            checked_inverse_temperature(self.inverse_temperature, of),
+        )
         object.__setattr__(self, "bias", check.float_array(self.bias, "bias", of, (None,)))
         object.__setattr__(self, "curvature", check.real(self.curvature, "curvature", of))
 
@@ -170,7 +174,7 @@ class BayesSoftmax(JointHeads):
     def head_weights(
         self, tokens: np.ndarray, keys: np.ndarray, mask: np.ndarray | None
     ) -> np.ndarray:
-        lam = constant_temperature(self, "BayesSoftmax")
+        lam = constant_inverse_temperature(self, "BayesSoftmax")
         scores = lam * np.einsum("nld,hd->nhl", tokens, keys) + self.bias[:, None]
         if self.curvature:
             scores = (

@@ -15,7 +15,7 @@ import numpy as np
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Heads, Predictor, has_one_head
-from attnscope.predictors.temperature import constant_temperature
+from attnscope.predictors.inverse_temperature import constant_inverse_temperature
 
 __all__ = ["attention_weights", "predict", "sequence_blocks"]
 
@@ -48,7 +48,7 @@ def attention_weights(
     if _has_several_heads(predictor):
         return predictor.attention(k, tokens, mask)
     head = _checked_predictor(predictor, of)
-    lam = constant_temperature(head, of)
+    lam = constant_inverse_temperature(head, of)
     x, real_token = check.tokens_array(tokens, of, mask=mask)
     direction = check.float_array(k, "k", of, (x.shape[2],))
     parts = sequence_blocks(x, real_token)
@@ -82,7 +82,7 @@ def predict(
     if _has_several_heads(predictor):
         return predictor.output(k, v, tokens, mask)
     head = _checked_predictor(predictor, of)
-    lam = constant_temperature(head, of)
+    lam = constant_inverse_temperature(head, of)
     x, real_token = check.tokens_array(tokens, of, mask=mask)
     query = check.float_array(k, "k", of, (x.shape[2],))
     value = check.float_array(v, "v", of, (x.shape[2],))

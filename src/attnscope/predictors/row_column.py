@@ -19,9 +19,9 @@ The two differ by the entropies of the row weights alone: RowColumn scores a row
 scores under a, the joint softmax adds H_i. They agree iff all H_i are equal (a row of one cell,
 equal rows); otherwise joint/row-column = e^{H_i}/sum_i' b_i' e^{H_i'}, between 1/N and N. In words:
 pooling forgets how many cells a row spread its attention over, so RowColumn is not the posterior of
-GridLocation even at the posterior's temperature. `entropy=True` adds H_i to the row scores: then it
-is the joint softmax, exactly. For Erf and other componentwise attention the same two steps are done
-with sigma.
+GridLocation even at the posterior's inverse temperature. `entropy=True` adds H_i to the row scores:
+then it is the joint softmax, exactly. For Erf and other componentwise attention the same two steps
+are done with sigma.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ __all__ = ["RowColumn"]
 @dataclass(frozen=True, init=False)
 class RowColumn(Predictor):
     """Attention within the rows of a rows x columns grid of tokens, then over the pooled rows, with
-    one key and one temperature.
+    one key and one inverse temperature.
 
     Args:
-        step: the attention of both steps, with its temperature: Softmax(2.0), Erf(0.1), ...
+        step: the attention of both steps, with its inverse temperature: Softmax(2.0), Erf(0.1), ...
         rows, columns: the grid; tokens are (n, rows * columns, d), row by row.
         entropy: add the entropy of a row's weights to its score (softmax only): the joint softmax
             over all cells.
@@ -85,7 +85,7 @@ class RowColumn(Predictor):
                 entropy,
             )
         values = {
-            "temperature": step.temperature,
+            "inverse_temperature": step.inverse_temperature,
             "step": step,
             "rows": check.integer(rows, "rows", "RowColumn", 1),
             "columns": check.integer(columns, "columns", "RowColumn", 1),

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.dynamics.overlap_runs import at_temperature
+from attnscope.dynamics.overlap_runs import at_inverse_temperature
 from attnscope.dynamics.starts import StartName
 from attnscope.dynamics.train import train
 from attnscope.errors import AttnscopeError, bad
-from attnscope.predictors.temperature import InverseTime
+from attnscope.predictors.inverse_temperature import InverseTime
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima import optimum
-from attnscope.theory.optima.oracle_saddle import critical_temperature
+from attnscope.theory.optima.oracle_saddle import critical_inverse_temperature
 from attnscope.theory.overlaps import Overlaps, alignment_of
 from attnscope.theory.reference_risks import has_head, known_values
 from attnscope.theory.risk import risk
@@ -34,7 +34,7 @@ __all__ = [
     "FUNCTIONS",
     "check_cell",
     "learning_curve",
-    "optimal_temperature",
+    "optimal_inverse_temperature",
     "oracle_risk",
     "outcomes",
 ]
@@ -46,7 +46,7 @@ def oracle_risk(
     dim: int | None = None,
     length: int | None = None,
     predictor: str = "erf",
-    temperature: float = 0.1,
+    inverse_temperature: float = 0.1,
     task: str = SINGLE_LOCATION,
     seed: int = 0,
     task_seed: int | None = None,
@@ -62,7 +62,7 @@ def oracle_risk(
         "dim": dim,
         "length": length,
         "task_seed": task_seed,
-        "temperature": temperature,
+        "inverse_temperature": inverse_temperature,
         **arguments,
     }
     chosen = _task_and_predictor(oracle_risk, task, predictor, given)
@@ -71,7 +71,10 @@ def oracle_risk(
     errors: dict[str, float] = {}
     if has_head(made):
         found = risk(
-            made, chosen.family(temperature), Overlaps.oracle(alignment_of(made)), seed=seed
+            made,
+            chosen.family(inverse_temperature),
+            Overlaps.oracle(alignment_of(made)),
+            seed=seed,
         )
         out |= {"risk": found.value, "excess": found.excess, "log_excess": found.log_excess}
         errors["error_of_risk"] = found.error
@@ -83,7 +86,7 @@ def oracle_risk(
     return out | errors
 
 
-def optimal_temperature(
+def optimal_inverse_temperature(
     dim: int | None = None,
     length: int | None = None,
     predictor: str = "erf",
@@ -91,22 +94,26 @@ def optimal_temperature(
     task_seed: int | None = None,
     **arguments: Any,
 ) -> dict[str, float]:
-    """Best temperature of a predictor at (k*, v*), its risk,
-    and the critical temperature of the erf oracle.
+    """Best inverse temperature of a predictor at (k*, v*), its risk,
+    and the critical inverse temperature of the erf oracle.
     """
     arguments.pop("seed", None)  # nothing is sampled
     given = {"dim": dim, "length": length, "task_seed": task_seed, **arguments}
-    chosen = _task_and_predictor(optimal_temperature, task, predictor, given)
+    chosen = _task_and_predictor(optimal_inverse_temperature, task, predictor, given)
     made = chosen.make_task()
-    critical = critical_temperature(made)  # first: it refuses other tasks at once
-    best, value = optimum.optimal_temperature(made, chosen.family)
-    out = {"optimal_temperature": best, "risk": value.value, "log_excess": value.log_excess}
-    return out | ({"critical_temperature": critical} if np.isfinite(critical) else {})
+    critical = critical_inverse_temperature(made)  # first: it refuses other tasks at once
+    best, value = optimum.optimal_inverse_temperature(made, chosen.family)
+    out = {
+        "optimal_inverse_temperature": best,
+        "risk": value.value,
+        "log_excess": value.log_excess,
+    }
+    return out | ({"critical_inverse_temperature": critical} if np.isfinite(critical) else {})
 
 
 def outcomes(
     dim: int | None = None,
-    temperature: float | None = None,
+    inverse_temperature: float | None = None,
     length: int | None = None,
     predictor: str = "erf",
     rate: float = 0.0,
@@ -122,7 +129,7 @@ def outcomes(
     **arguments: Any,
 ) -> dict[str, float]:
     """Fractions of training runs by where they end, and their median excess; `rate` > 0:
-    temperature/(1 + rate t).
+    lambda/(1 + rate t).
 
     One key and value: oracle, swapped, undecided, diverged. Several: specialised, swapped, rotated,
     unspecialised, diverged.
@@ -131,16 +138,16 @@ def outcomes(
         "dim": dim,
         "length": length,
         "task_seed": task_seed,
-        "temperature": temperature,
+        "inverse_temperature": inverse_temperature,
         **arguments,
     }
     chosen = _task_and_predictor(outcomes, task, predictor, given)
-    lam = chosen.predictor_values["temperature"]
+    lam = chosen.predictor_values["inverse_temperature"]
     trained = chosen.family(lam)
     # a Trajectory, or a HeadTrajectory where the task has several directions
     run: Any = train(
         chosen.make_task(),
-        at_temperature(trained, InverseTime(lam, rate)) if rate else trained,
+        at_inverse_temperature(trained, InverseTime(lam, rate)) if rate else trained,
         start=start,
         runs=runs,
         steps=steps,
@@ -185,14 +192,14 @@ ONE_PAIR_OUTCOMES = ("oracle", "swapped", "undecided", "diverged")
 SEVERAL_PAIRS_OUTCOMES = ("specialised", "swapped", "rotated", "unspecialised", "diverged")
 FUNCTIONS = {
     function.__name__: function
-    for function in (oracle_risk, optimal_temperature, outcomes, learning_curve)
+    for function in (oracle_risk, optimal_inverse_temperature, outcomes, learning_curve)
 }
 # what a cell must say where the task or the predictor has it: a forgotten line should not become a
 # default
 NEEDED_ARGUMENTS = {
     "oracle_risk": ("dim", "length"),
-    "optimal_temperature": ("dim", "length"),
-    "outcomes": ("dim", "temperature"),
+    "optimal_inverse_temperature": ("dim", "length"),
+    "outcomes": ("dim", "inverse_temperature"),
 }
 
 
@@ -208,7 +215,7 @@ def check_cell(function: Callable[..., Any], cell: Mapping[str, Any]) -> None:
     own = {
         name
         for name in signature(function).parameters
-        if name not in ("dim", "length", "temperature", "task_seed")
+        if name not in ("dim", "length", "inverse_temperature", "task_seed")
     }
     given = {name: x for name, x in cell.items() if name not in own and name != "seed"}
     _task_and_predictor(

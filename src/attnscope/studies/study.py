@@ -1,8 +1,8 @@
 """A parameter study as a TOML file: which function, over which grid, drawn how.
 
-    title = "Best temperature over dimension and length"
-    function = "optimal_temperature"      # of studies/functions.py, or "package.module:function"
-    seed = 0
+    title = "Best inverse temperature over dimension and length"
+    function = "optimal_inverse_temperature"      # of studies/functions.py, or
+    "package.module:function" seed = 0
 
     [grid]                                # every combination is one cell
     dim = { from = 10, to = 1e5, count = 9, scale = "log", whole = true }
@@ -17,7 +17,7 @@
     kind = "heat"
     x = "dim"
     y = "length"
-    value = "optimal_temperature"
+    value = "optimal_inverse_temperature"
 
 The engine that runs it (grid, content key, crash-safe store, processes, Dask) is the package sweeps/;
 nothing here knows how cells are executed.

@@ -5,8 +5,8 @@ One token of L is informative, at a location J that no predictor here uses; the 
     X_J ~ N(s k*, gam^2 I),    X_l ~ N(0, I) for l != J,    Y = X_J.v*,    c = k*.v*.
 
 With (k, v) given through their overlaps, every exact risk of this package is a function of
-(overlaps, temperature, law) and of nothing else: not of the dimension, the seed or the positions.
-The label noise is left out; it adds noise^2.
+(overlaps, inverse temperature, law) and of nothing else: not of the dimension, the seed or the
+positions. The label noise is left out; it adds noise^2.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ from attnscope.theory.optima.landscape import (
     swapped_overlaps,
 )
 from attnscope.theory.optima.optimal_sigma import optimal_sigma
-from attnscope.theory.optima.optimum import optimal_temperature
-from attnscope.theory.optima.oracle_saddle import critical_temperature
+from attnscope.theory.optima.optimum import optimal_inverse_temperature
+from attnscope.theory.optima.oracle_saddle import critical_inverse_temperature
 from attnscope.theory.overlaps import Overlaps, alignment_of, as_arrays, checked_overlaps
 from attnscope.theory.risk import checked_task, risk, unchecked_risk
 from attnscope.theory.risks.multi_head_risk import heads_risk
@@ -61,16 +61,16 @@ __all__ = [
 
 
 LOG_TEN = math.log(10)
-ERF = Erf(1.0)  # only its kind matters: the temperature is passed beside it
-# best temperatures are of the order of 1/signal, and are squared on the way
+ERF = Erf(1.0)  # only its kind matters: the inverse temperature is passed beside it
+# best inverse temperatures are of the order of 1/signal, and are squared on the way
 FAINTEST_SIGNAL = 1e-140
 
 
 class ReferenceRow(NamedTuple):
-    """One line of the table; temperature None where the predictor has none."""
+    """One line of the table; inverse temperature None where the predictor has none."""
 
     name: str
-    temperature: float | None
+    inverse_temperature: float | None
     risk: Estimate
 
 
@@ -96,13 +96,13 @@ class References(NamedTuple):
 def reference_risks(
     task: SingleLocation, predictor: Predictor, family: Callable[[float], Predictor]
 ) -> RiskTable:
-    """Null, best linear, the predictor at the oracle and at its best temperature, swapped minima
-    (Erf), optimal sigma, softmax, Bayes: a list of rows, a table in a notebook.
+    """Null, best linear, the predictor at the oracle and at its best inverse temperature, swapped
+    minima (Erf), optimal sigma, softmax, Bayes: a list of rows, a table in a notebook.
 
     Args:
         task: a SingleLocation.
-        predictor: one head, at a temperature.
-        family: from temperature to predictor, as the class `Erf`.
+        predictor: one head, at an inverse temperature.
+        family: from inverse temperature to predictor, as the class `Erf`.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
@@ -116,10 +116,15 @@ def reference_risks(
     checked_task(task, of)
     checked_predictor(predictor, of)
     if not callable(family):
-        raise bad("family", of, "a predictor class, or a function of the temperature", family)
+        raise bad(
+            "family",
+            of,
+            "a predictor class, or a function of the inverse temperature",
+            family,
+        )
     oracle = Overlaps.oracle(task.alignment)
     name = predictor_word(predictor)
-    lam: float = predictor.temperature  # type: ignore[assignment]
+    lam: float = predictor.inverse_temperature  # type: ignore[assignment]
     rows = RiskTable()
     rows += [
         ReferenceRow("null: predict the mean", None, task.null_risk()),
@@ -132,7 +137,9 @@ def reference_risks(
         return ReferenceRow("erf swapped minimum", lam, risk(task, predictor, there))
 
     def swapped_best() -> ReferenceRow:
-        return ReferenceRow("erf swapped minimum, best temperature", *swapped_optimum(task))
+        return ReferenceRow(
+            "erf swapped minimum, best inverse temperature", *swapped_optimum(task)
+        )
 
     def sigma_best() -> ReferenceRow:
         return ReferenceRow(
@@ -140,19 +147,19 @@ def reference_risks(
         )
 
     optional: list[Callable[[], ReferenceRow]] = [
-        lambda: best_temperature_row(task, name, family)
+        lambda: best_inverse_temperature_row(task, name, family)
     ]
     if name == "erf" and task.alignment == 0 and task.signal > 0 and lam > 0:
         optional += [swapped, swapped_best]
     if task.alignment == 0:
         optional.append(sigma_best)
     if name != "softmax":
-        optional.append(lambda: best_temperature_row(task, "softmax", Softmax))
+        optional.append(lambda: best_inverse_temperature_row(task, "softmax", Softmax))
     optional.append(lambda: ReferenceRow("Bayes: E[Y | X]", None, task.bayes_risk()))
     for row in optional:
         try:
             rows.append(row())
-        except AttnscopeError:  # no finite best temperature (length 1), or outside a quadrature's range: the row does not exist
+        except AttnscopeError:  # no finite best inverse temperature (length 1), or outside a quadrature's range: the row does not exist
             continue
     return rows
 
@@ -188,7 +195,10 @@ WITHOUT_POSITIONS_AND_ERRORS = (
 
 
 def task_risks(
-    task: Any, family: Callable[[float], Predictor], temperature: float, length: int = 10
+    task: Any,
+    family: Callable[[float], Predictor],
+    inverse_temperature: float,
+    length: int = 10,
 ) -> References:
     """What is known of any task: its own risks and errors, and those of heads at the teachers.
 
@@ -202,11 +212,11 @@ def task_risks(
     """
     if known_landscape(task):
         errors, refused = _known_rows(task, WITHOUT_POSITIONS_AND_ERRORS, length)
-        rows = reference_risks(task, family(temperature), family) + errors
+        rows = reference_risks(task, family(inverse_temperature), family) + errors
         return References(rows, refused)
     rows, refused = _known_rows(task, BASELINES, length)
     if has_head(task):
-        rows += head_rows(task, family(temperature), temperature)
+        rows += head_rows(task, family(inverse_temperature), inverse_temperature)
     for group in (BAYES, WITHOUT_POSITIONS_AND_ERRORS):
         more, why = _known_rows(task, group, length)
         rows += more
@@ -280,16 +290,16 @@ def predictor_word(predictor: Predictor) -> str:
     return word_of(predictor) or type(predictor).__name__.lower()
 
 
-def best_temperature_row(
+def best_inverse_temperature_row(
     task: SingleLocation, name: str, family: Callable[[float], Predictor]
 ) -> ReferenceRow:
     return ReferenceRow(
-        f"{name} oracle, best temperature", *optimal_temperature(task, family)
+        f"{name} oracle, best inverse temperature", *optimal_inverse_temperature(task, family)
     )
 
 
 def swapped_optimum(task: SingleLocation) -> tuple[float, Estimate]:
-    """(temperature, risk) of the best role-swapped minimum of the erf predictor.
+    """(inverse temperature, risk) of the best role-swapped minimum of the erf predictor.
 
     >>> best, at_best = swapped_optimum(SingleLocation(dim=400, length=10))
     >>> round(best, 5), round(at_best.value, 5)
@@ -297,7 +307,7 @@ def swapped_optimum(task: SingleLocation) -> tuple[float, Estimate]:
     """
     orthogonal_task(task, "swapped_optimum")
     if task.signal < FAINTEST_SIGNAL:
-        must = f"at least {FAINTEST_SIGNAL:g}, for the square of its best temperature to be a number"
+        must = f"at least {FAINTEST_SIGNAL:g}, for the square of its best inverse temperature to be a number"
         raise bad("signal", "swapped_optimum", must, task.signal)
     value = lambda x: swapped_risk(task, math.exp(x)).value
     # the optimum is near sqrt(pi)/(2 s), where theta reaches 1; a factor of e^5 either side holds
@@ -321,8 +331,12 @@ def swapped_risk(task: SingleLocation, lam: float) -> Estimate:
 
 
 def critical(task: SingleLocation) -> float | None:
-    """The critical temperature where it is defined (k* perp v*), else None."""
-    return critical_temperature(task) if task.alignment == 0 and task.signal > 0 else None
+    """The critical inverse temperature where it is defined (k* perp v*), else None."""
+    return (
+        critical_inverse_temperature(task)
+        if task.alignment == 0 and task.signal > 0
+        else None
+    )
 
 
 # -- how rows are printed and rendered --------------------------------------------------------------
@@ -338,8 +352,8 @@ def risk_cells(
     [['erf', '0.10000', '0.25', '0.25', '1e-09', 'closed form']]
     """
     lines = []
-    for name, temperature, found in rows:
-        lam = "" if temperature is None else f"{temperature:.5f}"
+    for name, inverse_temperature, found in rows:
+        lam = "" if inverse_temperature is None else f"{inverse_temperature:.5f}"
         value = f"{found.value:{form}}"
         lines.append(
             [name, lam, value, excess_text(found), f"{found.error:.0e}", found.method]

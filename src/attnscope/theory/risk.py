@@ -29,7 +29,7 @@ from attnscope.numerics.border.whole_values import refuse_masked
 from attnscope.optional import needs
 from attnscope.predictors.attention import Predictor, has_one_head
 from attnscope.predictors.heads import adds_heads
-from attnscope.predictors.temperature import constant_temperature
+from attnscope.predictors.inverse_temperature import constant_inverse_temperature
 from attnscope.tasks.base import PlantedTask, checked_law, has_classes, is_defined
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.monte_carlo import sampled_excess, sampled_wrong
@@ -71,23 +71,23 @@ class _Six(NamedTuple):
     theta: Any
     nu: Any
     rho: Any
-    temperature: Any
+    inverse_temperature: Any
 
 
 class RiskGradient(_Six):
-    """Partial derivatives of the risk in the five overlaps and the temperature.
+    """Partial derivatives of the risk in the five overlaps and the inverse temperature.
 
     error: their standard errors, six in the same order, where they are means over nodes; None where
     an exact route has them, to rounding or to its quadrature's tolerance (docs/accuracy.md).
 
     Attributes:
         kappa, eta, theta, nu, rho: dR/d of each overlap, as five free variables.
-        temperature: dR/d lam.
+        inverse_temperature: dR/d lam.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
     >>> slope = at.risk_gradient(task, at.Erf(0.1), at.Overlaps.oracle())
-    >>> round(slope.kappa, 4), round(slope.temperature, 4)
+    >>> round(slope.kappa, 4), round(slope.inverse_temperature, 4)
     (-0.0107, 2.0986)
     """
 
@@ -107,7 +107,7 @@ def risk(
     Args:
         task: a planted task: SingleLocation, MultiLocation, ..., or your own Planted.
         predictor: with overlaps one head; with a Gram matrix also a MultiHead, or a function
-            f(fields (L, m), temperature 1.0) of the projections of one sequence, by JAX.
+            f(fields (L, m), inverse temperature 1.0) of the projections of one sequence, by JAX.
         overlaps: an Overlaps, or Gram matrices (..., V, V) of (k_1, v_1, ..., teachers).
         method: "auto" (exact where a route exists, else sampled), "exact" (or a refusal),
             "quasi-monte-carlo" on about `samples` fixed nodes, or "monte-carlo" on `samples` draws
@@ -126,7 +126,7 @@ def risk(
     checked_planted(task, of)
     if not isinstance(overlaps, tuple) and np.ndim(overlaps) >= 2:
         return _gram_risk(task, predictor, overlaps, method, samples, seed)
-    lam = _checked_temperature(predictor, of)
+    lam = _checked_inverse_temperature(predictor, of)
     o = checked_overlaps(overlaps, task, of)
     if method not in METHODS:
         raise bad("method", of, "one of " + ", ".join(METHODS), method)
@@ -135,10 +135,12 @@ def risk(
     return unchecked_risk(task, predictor, o, lam, method, samples, seed)
 
 
-def _checked_temperature(predictor: object, of: str) -> float:
-    """The temperature of one head, or one sentence about a schedule or about another predictor."""
-    lam = checked_predictor(predictor, of).temperature
-    return constant_temperature(predictor, of) if callable(lam) else lam
+def _checked_inverse_temperature(predictor: object, of: str) -> float:
+    """The inverse temperature of one head, or one sentence about a schedule or about another
+    predictor.
+    """
+    lam = checked_predictor(predictor, of).inverse_temperature
+    return constant_inverse_temperature(predictor, of) if callable(lam) else lam
 
 
 def _gram_risk(
@@ -155,7 +157,7 @@ def _gram_risk(
     if not (heads or one or callable(predictor)):
         must = "a Predictor, a MultiHead or a function of projections"
         raise bad("predictor", of, must, predictor, "Softmax(1.0)")
-    lam = constant_temperature(predictor, of) if heads or one else 1.0
+    lam = constant_inverse_temperature(predictor, of) if heads or one else 1.0
     G = checked_gram(matrix, task, 2 * predictor.heads if heads else 2 if one else None, of)
     unit = (
         one
@@ -181,8 +183,8 @@ def unchecked_risk(
     samples: int = 100_000,
     seed: int = 0,
 ) -> Estimate:
-    """`risk` at the temperature lam, the predictor's own or another, for arguments in the form its
-    checks return.
+    """`risk` at the inverse temperature lam, the predictor's own or another, for arguments in the
+    form its checks return.
 
     Args:
         o: possible overlaps, float64 arrays of one shape (`checked_overlaps`, `as_arrays`).
@@ -247,12 +249,12 @@ def risk_gradient(
     task: PlantedTask, predictor: Predictor, overlaps: Overlaps
 ) -> RiskGradient:
     """Partial derivatives of the risk in the overlaps (as five free variables) and in the
-    temperature: exact where a route has them, else those of the risk on 2^14 fixed nodes, with
-    their standard errors as `error`.
+    inverse_temperature: exact where a route has them, else those of the risk on 2^14 fixed nodes,
+    with their standard errors as `error`.
 
     Args:
         task: a planted task: SingleLocation, MultiLocation, ..., or your own Planted.
-        predictor: one head, at a temperature.
+        predictor: one head, at an inverse temperature.
         overlaps: numbers or arrays that broadcast.
 
     >>> from attnscope.predictors.attention import Erf
@@ -262,7 +264,7 @@ def risk_gradient(
     """
     of = "risk_gradient"
     checked_planted(task, of)
-    lam = _checked_temperature(predictor, of)
+    lam = _checked_inverse_temperature(predictor, of)
     o = checked_overlaps(overlaps, task, of)
     row = gradient_row(task, predictor, of, "differences of risk")
     if row.measured is None:
@@ -292,13 +294,13 @@ def _finite_gradient(parts: Any) -> RiskGradient:
 
 
 def risk_function(task: PlantedTask, predictor: Predictor) -> Callable[[Overlaps, Any], Any]:
-    """The excess risk as a raw JAX function f(overlaps, temperature): differentiable, jit- and
-    vmap-able.
+    """The excess risk as a raw JAX function f(overlaps, inverse_temperature): differentiable, jit-
+    and vmap-able.
 
     It refuses missing and masked values, validates nothing else and computes in the precision that
     is active: call it inside `attnscope.numerics.border.x64.x64()` for float64. It returns no error:
     closed forms are exact to rounding, Softmax sums on a fixed grid, to 1e-9 of gamma^2 + signal^2
-    while temperature max(1, gamma) <= 5.6 and temperature (signal + 12 max(1, gamma)) +
+    while lambda max(1, gamma) <= 5.6 and lambda (signal + 12 max(1, gamma)) +
     2 log(length) <= 192.
 
     Args:
@@ -318,13 +320,16 @@ def risk_function(task: PlantedTask, predictor: Predictor) -> Callable[[Overlaps
     form = needed("jax", task, checked_predictor(predictor, of), of, "risk, or risk_gradient")
     excess = form(task, predictor)
 
-    def excess_risk(overlaps: Overlaps, temperature: Any) -> Any:
+    def excess_risk(overlaps: Overlaps, inverse_temperature: Any) -> Any:
         if not isinstance(overlaps, (tuple, list)) and np.ndim(overlaps) == 0:
             raise bad("overlaps", of, "an Overlaps", overlaps, "Overlaps.oracle()")
-        given = (*zip(Overlaps._fields, overlaps), ("temperature", temperature))
+        given = (
+            *zip(Overlaps._fields, overlaps),
+            ("inverse_temperature", inverse_temperature),
+        )
         for name, value in given:
             refuse_masked(value, name, of)
-        return excess(overlaps, temperature)
+        return excess(overlaps, inverse_temperature)
 
     return excess_risk
 

@@ -41,9 +41,13 @@ class Pair:
     def make_task(self) -> Any:
         return self.task.make(self.task_values, self.of)
 
-    def family(self, temperature: float) -> Any:
-        """The predictor at a temperature; unchanged if it has none."""
-        warm = {"temperature": temperature} if "temperature" in self.predictor_values else {}
+    def family(self, inverse_temperature: float) -> Any:
+        """The predictor at an inverse temperature; unchanged if it has none."""
+        warm = (
+            {"inverse_temperature": inverse_temperature}
+            if "inverse_temperature" in self.predictor_values
+            else {}
+        )
         return self.predictor.make({**self.predictor_values, **warm}, self.of)
 
 

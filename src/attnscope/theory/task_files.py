@@ -19,12 +19,12 @@ from attnscope.errors import bad
 from attnscope.plugins import import_named
 from attnscope.registry import (
     DIM,
+    INVERSE_TEMPERATURE,
     LENGTH,
     NOISE,
     SEED,
     SIGNAL,
     TASKS,
-    TEMPERATURE,
     Argument,
     Entry,
     add,
@@ -33,7 +33,9 @@ from attnscope.registry import (
 
 __all__ = ["arguments_of_class", "first_line", "is_file", "task_of_file"]
 
-KNOWN_PARAMETERS = {x.name: x for x in (DIM, LENGTH, NOISE, SEED, SIGNAL, TEMPERATURE)}
+KNOWN_PARAMETERS = {
+    x.name: x for x in (DIM, LENGTH, NOISE, SEED, SIGNAL, INVERSE_TEMPERATURE)
+}
 
 
 def is_file(word: object) -> bool:

@@ -50,7 +50,7 @@ RATE_TOKENS = 99  # right tokens at which the rate of the regret is read off
 RATE = 0.45
 NORMAL_REGRET, MEAN_REGRET = 0.0045, 0.8
 PASSING_TOKENS = 111
-BEST_TEMPERATURES = (3.75, 3.0)
+BEST_INVERSE_TEMPERATURES = (3.75, 3.0)
 LOST_BY_OTHER = (0.0720, 0.0044)
 PAIRED_WHY = "5 standard errors over the same contexts; false alarm 6e-7"
 STATED_WHY = f"{PAIRED_WHY}; half a printed digit"
@@ -179,13 +179,16 @@ def _depends_on_class(curve: np.ndarray, draws: int, seed: int) -> tuple[Compari
     with that of the other, on sampled contexts.
     """
     seen = _same_contexts(
-        LENGTHS[-1], (BEST_TEMPERATURES[1], BEST_TEMPERATURES[0]), 2 * draws, seed
+        LENGTHS[-1],
+        (BEST_INVERSE_TEMPERATURES[1], BEST_INVERSE_TEMPERATURES[0]),
+        2 * draws,
+        seed,
     )
     mean, error = np.array([(seen[0][0], -seen[1][0]), (seen[0][1], seen[1][1])])
     return (
         worst(
             "best inverse temperature of classes 1 and 2, L = 30, as stated",
-            BEST_TEMPERATURES,
+            BEST_INVERSE_TEMPERATURES,
             GRID[np.argmin(curve[:, :2], axis=0)],
             (GRID[1] - GRID[0]) / 2,
             "half a step of the grid of inverse temperatures",
@@ -329,7 +332,7 @@ CLAIM = Claim(
         "and inverse temperature is a finite sum](sum-10-0, sum-10-1, sum-10-2, sum-10-3, sum-10-5, "
         "sum-30-0, sum-30-1, sum-30-2, sum-30-3, sum-30-5).",
         "[The best inverse temperature is finite](finite-10, finite-30) and depends on the class: "
-        f"[{BEST_TEMPERATURES[0]:g} for class 1 and {BEST_TEMPERATURES[1]:g} for class 2 at L = 30](best).",
+        f"[{BEST_INVERSE_TEMPERATURES[0]:g} for class 1 and {BEST_INVERSE_TEMPERATURES[1]:g} for class 2 at L = 30](best).",
         f"[With the best of the other, class 1 loses {LOST_BY_OTHER[0]:g} and class 2 loses "
         f"{LOST_BY_OTHER[1]:g} on sampled contexts](class).",
         "[With squared costs the regret is the error of softmax attention](squared).",
@@ -338,7 +341,7 @@ CLAIM = Claim(
     provenance=Provenance(
         "sharpened",
         ("decisions/errors", "decisions/attention"),
-        "the model, the exact regret at finite length and temperature, the mismatch as numbers",
+        "the model, the exact regret at finite length and inverse temperature, the mismatch as numbers",
     ),
     hypotheses=(
         "newsvendor costs 9 and 1 per unit, three equally likely classes with uniform outcomes of "

@@ -90,7 +90,7 @@ def check(context: Context) -> Evidence:
         ),
         stated(
             "wrong",
-            "best of four wrong temperatures over Bayes, as stated",
+            "best of four wrong inverse temperatures over Bayes, as stated",
             WRONG_OVER_BAYES - 1,
             min(off) / bayes[1, 2] - 1,
             1e-4,

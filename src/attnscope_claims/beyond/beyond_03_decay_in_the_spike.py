@@ -157,10 +157,13 @@ def _least_linear(length: int, nu: float) -> float:
     oracle = as_arrays(Overlaps.oracle())
 
     def value(logs: np.ndarray) -> float:
-        temperature, offset = map(math.exp, logs)
+        inverse_temperature, offset = map(math.exp, logs)
         return float(
             unchecked_risk(
-                task, LinearAttention(temperature, offset), oracle, temperature
+                task,
+                LinearAttention(inverse_temperature, offset),
+                oracle,
+                inverse_temperature,
             ).value
         )
 

@@ -34,7 +34,7 @@ from attnscope.tasks.planted.random_length import RandomLength
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.linear_optimum import linear_optimum
 from attnscope.theory.optima.optimal_sigma import OptimalSigma, optimal_sigma_log_excess
-from attnscope.theory.optima.optimum import optimal_temperature
+from attnscope.theory.optima.optimum import optimal_inverse_temperature
 from attnscope.theory.overlaps import Overlaps, as_arrays
 from attnscope.theory.risk import risk, unchecked_risk
 from attnscope_claims.drawing import figure, legend, level, panel
@@ -57,7 +57,7 @@ DIGIT_4 = 5e-5  # half a unit of the fourth decimal
 
 def check(context: Context) -> Evidence:
     task = _spread_lengths(SPREAD)
-    lam, erf = optimal_temperature(BASE, Erf)
+    lam, erf = optimal_inverse_temperature(BASE, Erf)
     sigma = OptimalSigma(1.0, BASE.signal, MEAN)
     linear = linear_optimum(BASE)
     softmax, activation, odd = (

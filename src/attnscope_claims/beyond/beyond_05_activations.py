@@ -13,7 +13,8 @@ p_0) (optimal_sigma); at gamma = 1 it is a sigmoid with a bias, sigma*(u) = sigm
 log(L-1)). Activations differ in bias, growth and normalisation.
 
 Routes: exact moments against sampled sequences, all activations on the same ones; sigma* in closed
-form against a sigmoid whose temperature, bias and gain are found numerically; Bayes as softmax.
+form against a sigmoid whose inverse temperature, bias and gain are found numerically; Bayes as
+softmax.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ NORMALISED: dict[str, type[Normalised]] = {
 ODD_NAMES = ("erf", "tanh", "linear")
 MINIMUM_TOLERANCE = 1e-8  # the flat bottom of a numerical minimum
 MINIMUM_WHY = "the flat bottom of a numerical minimum, searched to 1e-7 in its arguments"
-# temperatures searched: linear in effect at the low end, steps at the high end
-LOWEST_TEMPERATURE = 1e-3
-HIGHEST_TEMPERATURE = 30.0
+# inverse temperatures searched: linear in effect at the low end, steps at the high end
+LOWEST_INVERSE_TEMPERATURE = 1e-3
+HIGHEST_INVERSE_TEMPERATURE = 30.0
 # What the statement says of the exact best risks: sigma*, the odd activations (erf, tanh, linear),
 # softmax, normalised softplus, unnormalised exp.
 STAR_RISK = 0.2195
@@ -72,10 +73,10 @@ EXP_RISK = 0.4191
 
 
 class Best(NamedTuple):
-    """Least risk of an activation with its temperature and gain."""
+    """Least risk of an activation with its inverse temperature and gain."""
 
     risk: float
-    temperature: float
+    inverse_temperature: float
     gain: float
 
 
@@ -166,16 +167,16 @@ def _as_stated(name: str, value: float, found: list[float], key: str) -> Compari
 
 
 def ranking(task: SingleLocation) -> dict[str, Best]:
-    """Every activation at its best temperature and gain; sigma* needs neither."""
+    """Every activation at its best inverse temperature and gain; sigma* needs neither."""
     out = {
-        name: _best_temperature(task, partial(_moments, task, f))
+        name: _best_inverse_temperature(task, partial(_moments, task, f))
         for name, f in ACTIVATIONS.items()
     }
     out["sigma*"] = Best(
         math.exp(optimal_sigma_log_excess(task.gamma, task.signal, task.length)[0]), 1.0, 1.0
     )
     for name, kind in NORMALISED.items():
-        out[name] = _best_temperature(task, partial(_normalised_moments, task, kind))
+        out[name] = _best_inverse_temperature(task, partial(_normalised_moments, task, kind))
     return out
 
 
@@ -186,10 +187,10 @@ def _normalised_moments(
     return weight_moments(kind(lam), lam, task.gamma, task.signal, 1, task.length)[:3]
 
 
-def _best_temperature(
+def _best_inverse_temperature(
     task: SingleLocation, moments: Callable[[float], tuple[float, float, float]]
 ) -> Best:
-    """Least risk over temperature (a coarse logarithmic grid, then golden section)
+    """Least risk over inverse temperature (a coarse logarithmic grid, then golden section)
     and gain (closed form).
     """
     g2 = task.gamma**2
@@ -200,7 +201,7 @@ def _best_temperature(
         gain = g2 * first / (g2 * second + (L - 1) * outside)
         return Best(g2 * (1 - gain * first), lam, gain)
 
-    grid = np.geomspace(LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE, 15)
+    grid = np.geomspace(LOWEST_INVERSE_TEMPERATURE, HIGHEST_INVERSE_TEMPERATURE, 15)
     i = int(np.argmin([at(float(lam)).risk for lam in grid]))
     low = math.log(grid[max(i - 1, 0)])
     high = math.log(grid[min(i + 1, grid.size - 1)])
@@ -232,9 +233,9 @@ def _biased_sigmoid(task: SingleLocation) -> float:
 
 def _weights(name: str, scores: np.ndarray, best: Best, task: SingleLocation) -> np.ndarray:
     if name in ACTIVATIONS:
-        return ACTIVATIONS[name](best.temperature * scores)
+        return ACTIVATIONS[name](best.inverse_temperature * scores)
     if name in NORMALISED:
-        return NORMALISED[name](1.0).weights(best.temperature * scores)
+        return NORMALISED[name](1.0).weights(best.inverse_temperature * scores)
     return OptimalSigma(task.gamma, task.signal, task.length).weights(scores)
 
 
@@ -276,7 +277,7 @@ def _figure(drawn: dict[str, tuple[float, float]]) -> Figure:
         marks.append(sampled_points([NU], [drawn[name]], "", color))
 
     return figure(
-        "Activations at their best temperature and gain (lines exact, points sampled)",
+        "Activations at their best inverse temperature and gain (lines exact, points sampled)",
         panel(
             f"L = {LENGTH}; dashed: normalised",
             "strength nu of the spike",
@@ -307,7 +308,7 @@ CLAIM = Claim(
         "exact risks and their order",
     ),
     hypotheses=(
-        "gamma = 1, spike nu = 10, L = 10, k = k*, v = v*, temperatures between 0.001 and 30"
+        "gamma = 1, spike nu = 10, L = 10, k = k*, v = v*, inverse temperatures between 0.001 and 30"
     ),
     routes=(
         "exact moments of the weights; sigma* in closed form",

@@ -63,7 +63,7 @@ def check(context: Context) -> Evidence:
         ]
     )
     slope = drawn[..., 2:, :]
-    low = _best_temperature(2, 0.05)
+    low = _best_inverse_temperature(2, 0.05)
     exact = _softmax_risk(2, 0.5, lams[0])
     error = np.array([b.error for b in bayes])[:, None]
     predicted = np.array([b.value for b in bayes])[:, None] + spread
@@ -146,7 +146,7 @@ def _softmax_risk(m: int, a: float, lam: float) -> float:
     return float(risk(_task(m, a), Softmax(lam), Overlaps.oracle()).value)
 
 
-def _best_temperature(m: int, a: float) -> float:
+def _best_inverse_temperature(m: int, a: float) -> float:
     found = minimize_scalar(
         lambda x: _softmax_risk(m, a, math.exp(x)),
         bounds=(-3.0, 1.4),

@@ -179,7 +179,7 @@ CLAIM = Claim(
     ),
     hypotheses=(
         "d = 80, L = 10, gamma^2 = 1/2, signal sqrt(d/2), noise 0.1, distinct positions, "
-        "batches of 5, unit vectors, softmax at temperature 1"
+        "batches of 5, unit vectors, softmax at inverse temperature 1"
     ),
     routes=(
         "Gram matrices: cosines, quadrature, refined minima on sampled scores",

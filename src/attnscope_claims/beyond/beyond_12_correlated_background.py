@@ -32,8 +32,8 @@ from attnscope.predictors.attention import Erf
 from attnscope.predictors.predictions import predict
 from attnscope.tasks.planted.correlated_background import CorrelatedBackground
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope.theory.optima.optimum import optimal_temperature
-from attnscope.theory.risks.correlated_risk import correlated_temperature
+from attnscope.theory.optima.optimum import optimal_inverse_temperature
+from attnscope.theory.risks.correlated_risk import correlated_inverse_temperature
 from attnscope_claims.drawing import figure, legend, panel, sampled_points
 
 DIM, LENGTH = 60, 10
@@ -73,7 +73,7 @@ def check(context: Context) -> Evidence:
         )
         for name, xs in SWEEPS.items()
     }  # (settings, 3 ways, 2)
-    isotropic = optimal_temperature(BASE, Erf)[1].value
+    isotropic = optimal_inverse_temperature(BASE, Erf)[1].value
     # (tasks, 2, 3): Bayes and the whitened erf oracle
     random = np.array(
         [_random_covariance(seed(), context.pick(60_000, 400_000)) for _ in range(3)]
@@ -152,23 +152,30 @@ def _orthogonal_unit() -> np.ndarray:
 
 
 def _best_and_risk(task: CorrelatedBackground) -> np.ndarray:
-    """(ways, 2): best temperature and exact risk of each way."""
+    """(ways, 2): best inverse temperature and exact risk of each way."""
     white = task.whiten()
-    ways = [correlated_temperature(task, Erf, intercept) for intercept in (False, True)]
-    lam, risk = optimal_temperature(white.task, Erf)
+    ways = [
+        correlated_inverse_temperature(task, Erf, intercept) for intercept in (False, True)
+    ]
+    lam, risk = optimal_inverse_temperature(white.task, Erf)
     return np.array([*((t, float(r)) for t, r in ways), (lam, white.scale**2 * float(risk))])
 
 
 def _sampled_risks(
-    task: CorrelatedBackground, temperatures: np.ndarray, n: int, seed: int
+    task: CorrelatedBackground, inverse_temperatures: np.ndarray, n: int, seed: int
 ) -> np.ndarray:
     """(ways, 2): mean squared error and its standard error, the three ways on the same tokens."""
     white = task.whiten()
     parts = []
     for tokens, target, _ in task.batches(n, 4000, seed):  # 20 MB at a time
-        plain = [predict(Erf(t), task.key, task.value, tokens) for t in temperatures[:2]]
+        plain = [
+            predict(Erf(t), task.key, task.value, tokens) for t in inverse_temperatures[:2]
+        ]
         inner = predict(
-            Erf(temperatures[2]), white.task.key, white.task.value, white.tokens(tokens)
+            Erf(inverse_temperatures[2]),
+            white.task.key,
+            white.task.value,
+            white.tokens(tokens),
         )
         parts.append(target - np.array([*plain, white.unwhiten(inner)]))
     off = np.concatenate(parts, axis=1)  # (ways, n)
@@ -188,7 +195,7 @@ def _random_covariance(seed: int, n: int) -> list[tuple[float, float, float]]:
     batch = task.sample(n, int(rng.integers(2**31)))
     white = task.whiten()
     erf = predict(
-        Erf(optimal_temperature(_whitened_task(task), Erf)[0]),
+        Erf(optimal_inverse_temperature(_whitened_task(task), Erf)[0]),
         white.task.key,
         white.task.value,
         white.tokens(batch.tokens),
@@ -217,7 +224,9 @@ def _whitened_task(task: CorrelatedBackground) -> SingleLocation:
 
 
 def _erf_formula(task: CorrelatedBackground) -> float:
-    return _squared_length(task) * float(optimal_temperature(_whitened_task(task), Erf)[1])
+    return _squared_length(task) * float(
+        optimal_inverse_temperature(_whitened_task(task), Erf)[1]
+    )
 
 
 def _as_stated(what: str, value: Any, found: Any, key: str) -> Comparison:
@@ -253,7 +262,7 @@ def _figure(drawn: dict[str, np.ndarray]) -> Figure:
             panel(
                 name,
                 name.split(" ")[0],
-                "risk at the best temperature",
+                "risk at the best inverse temperature",
                 *marks,
                 *points,
                 y_range=(0.0, top),
@@ -288,7 +297,7 @@ CLAIM = Claim(
     ),
     hypotheses=(
         "Gaussian background N(mu0, S0), informative token N(mu0 + s k*, gamma^2 S0), gamma^2 = "
-        "1/2, d = 60, L = 10, best temperatures"
+        "1/2, d = 60, L = 10, best inverse temperatures"
     ),
     routes=(
         "one-dimensional quadrature; closed form of the whitened task; Bayes integral",
@@ -300,8 +309,8 @@ import attnscope as at
 inner = at.SingleLocation(dim=60, length=10)
 task = at.CorrelatedBackground(inner, mean=inner.value)
 white = task.whiten()
-print([round(at.correlated_temperature(task, intercept=b)[1].value, 4) for b in (False, True)])
-print(round(white.scale**2 * at.optimal_temperature(white.task, at.Erf)[1].value, 4))
+print([round(at.correlated_inverse_temperature(task, intercept=b)[1].value, 4) for b in (False, True)])
+print(round(white.scale**2 * at.optimal_inverse_temperature(white.task, at.Erf)[1].value, 4))
 """,
     rests_on=("slr-02-closed-form-risk",),
 )

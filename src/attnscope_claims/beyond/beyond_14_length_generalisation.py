@@ -8,8 +8,8 @@ Why it fails. The informative score is about lam s, the L - 1 others add up to a
 so w_J is near 1 only while log L < lam s - lam^2/2. Training at L0 stops raising lam when L0 tokens
 are distinguished, so at fixed lam all L beyond exp(lam s - lam^2/2) are lost. What repairs it. lam ->
 lam log L/log L0 makes both sides grow alike, as long as lam stays below s, where lam s - lam^2/2
-has its maximum s^2/2. If s^2/2 is no more than log L, as at s = 4 and L = 4096, no temperature
-helps (the best one is in the notes), and log L overshoots.
+has its maximum s^2/2. If s^2/2 is no more than log L, as at s = 4 and L = 4096, no inverse
+temperature helps (the best one is in the notes), and log L overshoots.
 
 Simplified predictor: the exact risk at the trained k, v at every length (at.risk) against sampled
 sequences, drawn in the span of k*, v*, k, v (the same law, and cheap). Repaired predictors err in
@@ -39,7 +39,7 @@ from attnscope.predictors.blocks.compared_models import SimplifiedAttention
 from attnscope.predictors.blocks.sequence_model import Parameters
 from attnscope.predictors.blocks.transformer import TransformerBlock
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope.theory.optima.optimum import optimal_temperature
+from attnscope.theory.optima.optimum import optimal_inverse_temperature
 from attnscope.theory.risks.layer_norm import informative_weight
 from attnscope_claims.beyond.longer_sequences import (
     L0,
@@ -90,13 +90,15 @@ def check(context: Context) -> Evidence:
         name: length_samples(h, sets[name], seeds[3] + i)
         for i, (name, h) in enumerate(histories.items())
     }
-    found = {(name, hot): curves[name][hot] for name in histories for hot in (False, True)}
-    exact = {
-        (name, hot): _exact_excess(h, hot, LENGTHS)
-        for name, h in (("strong", strong), ("weak", weak))
-        for hot in (False, True)
+    found = {
+        (name, sharp): curves[name][sharp] for name in histories for sharp in (False, True)
     }
-    weights = {hot: _weights(blocks, hot, LENGTHS) for hot in (False, True)}
+    exact = {
+        (name, sharp): _exact_excess(h, sharp, LENGTHS)
+        for name, h in (("strong", strong), ("weak", weak))
+        for sharp in (False, True)
+    }
+    weights = {sharp: _weights(blocks, sharp, LENGTHS) for sharp in (False, True)}
     best = [_best_excess(task) for task in (STRONG_TASK, WEAK_TASK)]
     common = slice(1, None)  # lengths at which errors are common enough to be sampled
     # at log L they are rarer: the risk given scores needs only the scores to be sampled
@@ -128,12 +130,12 @@ def check(context: Context) -> Evidence:
         ),
         *(
             _compare_weight(
-                f"block, {_words(hot)}: weight of the informative token",
-                weights[hot],
-                found["block", hot],
-                "block-log" if hot else "block-curve",
+                f"block, {_words(sharp)}: weight of the informative token",
+                weights[sharp],
+                found["block", sharp],
+                "block-log" if sharp else "block-curve",
             )
-            for hot in (False, True)
+            for sharp in (False, True)
         ),
         *_repairs(found, best[1]),
         worst(
@@ -179,8 +181,8 @@ def check(context: Context) -> Evidence:
     ours = found["block", False].excess.mean(axis=0), found["block", True].excess.mean(axis=0)
     notes = (
         f"The blocks had {ours[0][0]:.4f} at 16 tokens; at 4096 their mean weight on the "
-        f"informative token is {weights[False][:, -1].mean():.3f} at a fixed temperature and "
-        f"{weights[True][:, -1].mean():.3f} with log L."
+        f"informative token is {weights[False][:, -1].mean():.3f} at a fixed inverse temperature "
+        f"and {weights[True][:, -1].mean():.3f} with log L."
     )
     figure = _figure(strong, weak, blocks, found)
     return Evidence(comparisons, figure, notes)
@@ -194,25 +196,25 @@ def _train_model(name: str, steps: int, runs: int, seed: int) -> BlockHistory:
     )
 
 
-def _words(hot: bool) -> str:
-    return "log L temperature" if hot else "fixed temperature"
+def _words(sharp: bool) -> str:
+    return "log L temperature" if sharp else "fixed temperature"
 
 
-def _exact_excess(history: BlockHistory, hot: bool, lengths: tuple[int, ...]) -> np.ndarray:
+def _exact_excess(history: BlockHistory, sharp: bool, lengths: tuple[int, ...]) -> np.ndarray:
     """(runs, lengths) exact excess of simplified predictors."""
 
     def risk(p: Parameters, length: int) -> float:
-        model = scaled_with_length(history.model, hot, length)  # type: ignore[arg-type]
+        model = scaled_with_length(history.model, sharp, length)  # type: ignore[arg-type]
         return simplified_risk(at_length(history.task, length), model, p).excess  # type: ignore[arg-type]
 
     return np.array([[risk(p, length) for length in lengths] for p in history.parameters])
 
 
-def _weights(history: BlockHistory, hot: bool, lengths: tuple[int, ...]) -> np.ndarray:
+def _weights(history: BlockHistory, sharp: bool, lengths: tuple[int, ...]) -> np.ndarray:
     """(runs, lengths) exact mean weight of the informative token in blocks."""
 
     def weight(p: Parameters, length: int) -> float:
-        model = scaled_with_length(history.model, hot, length)  # type: ignore[arg-type]
+        model = scaled_with_length(history.model, sharp, length)  # type: ignore[arg-type]
         return informative_weight(history.task, model, p, length).value  # type: ignore[arg-type]
 
     return np.array([[weight(p, length) for length in lengths] for p in history.parameters])
@@ -230,11 +232,11 @@ def _compare_weight(what: str, exact: np.ndarray, found: Curves, key: str) -> Co
 
 
 def _repairs(found: dict[tuple[str, bool], Curves], best: float) -> tuple[Comparison, ...]:
-    """Runs in which log L (or, at s = 4, the best temperature) wins REPAIRED_SHARE of the loss back:
-    of the risk at 4096 less that at 16, for blocks of the weight.
+    """Runs in which log L (or, at s = 4, the best inverse temperature) wins REPAIRED_SHARE of the
+    loss back: of the risk at 4096 less that at 16, for blocks of the weight.
     """
     risk = {key: c.excess[:, -1] - c.excess[:, 0] for key, c in found.items()}
-    block = {hot: 1 - found["block", hot].weight[:, -1, 0] for hot in (False, True)}
+    block = {sharp: 1 - found["block", sharp].weight[:, -1, 0] for sharp in (False, True)}
     least = best - found["weak", False].excess[:, 0]
     n = len(least)
     rows = (
@@ -276,8 +278,8 @@ def _repairs(found: dict[tuple[str, bool], Curves], best: float) -> tuple[Compar
 
 
 def _best_excess(task: SingleLocation) -> float:
-    """Exact excess at 4096 of k*, v* at the best temperature."""
-    return float(optimal_temperature(at_length(task, 4096), Softmax)[1].excess)
+    """Exact excess at 4096 of k*, v* at the best inverse temperature."""
+    return float(optimal_inverse_temperature(at_length(task, 4096), Softmax)[1].excess)
 
 
 def _figure(
@@ -288,11 +290,11 @@ def _figure(
 ) -> Figure:
     axis = "test length L"
     weights: list[Mark] = []
-    for hot, color in ((False, 0), (True, 1)):
-        c = found["block", hot]
-        lines = _weights(blocks, hot, GRID)
+    for sharp, color in ((False, 0), (True, 1)):
+        c = found["block", sharp]
+        lines = _weights(blocks, sharp, GRID)
         weights += [
-            Line(GRID, w, "" if i else _words(hot), color) for i, w in enumerate(lines)
+            Line(GRID, w, "" if i else _words(sharp), color) for i, w in enumerate(lines)
         ]
         half = BAND * np.sqrt(
             np.maximum(c.weight[:, :, 0] * (1 - c.weight[:, :, 0]), 0) / c.samples
@@ -333,9 +335,9 @@ def _risks(
     middle = int(np.argsort(found[name, False].excess[:, -1])[history.runs // 2])
     one = replace(history, parameters=(history.parameters[middle],))
     marks: list[Mark] = []
-    for hot, color in ((False, 0), (True, 1)):
-        c = found[name, hot]
-        marks.append(Line(GRID, _exact_excess(one, hot, GRID)[0], _words(hot), color))
+    for sharp, color in ((False, 0), (True, 1)):
+        c = found[name, sharp]
+        marks.append(Line(GRID, _exact_excess(one, sharp, GRID)[0], _words(sharp), color))
         marks.append(Points(LENGTHS, c.excess[middle], "", color, BAND * c.error[middle]))
     bayes = [at_length(history.task, length).bayes_risk().excess for length in GRID]
     return (
@@ -375,7 +377,7 @@ CLAIM = Claim(
     ),
     condition=(
         "repair needs a token that can be distinguished from L others, s^2/2 > log L, and "
-        "temperatures that stay below s"
+        "inverse temperatures that stay below s"
     ),
     routes=(
         "exact risk and exact mean weight from the trained vectors and matrices",
@@ -392,8 +394,8 @@ CLAIM = Claim(
         "progress=False).parameters[0]\n"
         "for L in (16, 256, 4096):\n"
         "    longer = at.SingleLocation(32, L, signal=5.5)\n"
-        "    hot = replace(model, temperature=log(L) / log(16))\n"
-        "    print(L, at.simplified_risk(longer, model, p).excess, at.simplified_risk(longer, hot, "
-        "p).excess)\n"
+        "    sharp = replace(model, inverse_temperature=log(L) / log(16))\n"
+        "    print(L, at.simplified_risk(longer, model, p).excess, at.simplified_risk(longer, "
+        "sharp, p).excess)\n"
     ),
 )

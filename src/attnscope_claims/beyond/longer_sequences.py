@@ -64,31 +64,31 @@ class Curves(NamedTuple):
 
 
 def scaled_with_length(
-    model: SimplifiedAttention | TransformerBlock, hot: bool, length: int
+    model: SimplifiedAttention | TransformerBlock, sharp: bool, length: int
 ) -> SimplifiedAttention | TransformerBlock:
     """The trained model with the inverse temperature for that length."""
-    return replace(model, temperature=log(length) / log(L0)) if hot else model
+    return replace(model, inverse_temperature=log(length) / log(L0)) if sharp else model
 
 
 def length_samples(history: BlockHistory, repeats: int, seed: int) -> dict[bool, Curves]:
-    """Length curves of every run at both temperatures on the same sequences,
+    """Length curves of every run at both inverse temperatures on the same sequences,
     `repeats` disjoint sets of them pooled.
     """
     rows: tuple[list, list] = ([], [])
     for task, model, p in (_in_span(history, p) for p in history.parameters):
-        cases = [(partial(scaled_with_length, model, hot), p) for hot in (False, True)]
+        cases = [(partial(scaled_with_length, model, sharp), p) for sharp in (False, True)]
         parts = [length_curves(task, cases, LENGTHS, 1024, seed + i) for i in range(repeats)]
-        for hot in (False, True):
-            excess = np.mean([part[hot].excess for part in parts], axis=0)
+        for sharp in (False, True):
+            excess = np.mean([part[sharp].excess for part in parts], axis=0)
             error = np.sqrt(
-                np.mean([part[hot].error ** 2 for part in parts], axis=0) / repeats
+                np.mean([part[sharp].error ** 2 for part in parts], axis=0) / repeats
             )
-            weight = np.mean([part[hot].weight for part in parts], axis=0)
-            rows[hot].append((excess, error, weight))
+            weight = np.mean([part[sharp].weight for part in parts], axis=0)
+            rows[sharp].append((excess, error, weight))
     samples = repeats * parts[0][0].samples
     return {
-        hot: Curves(*(np.array([row[i] for row in rows[hot]]) for i in range(3)), samples)  # type: ignore[call-arg]
-        for hot in (False, True)
+        sharp: Curves(*(np.array([row[i] for row in rows[sharp]]) for i in range(3)), samples)  # type: ignore[call-arg]
+        for sharp in (False, True)
     }
 
 
@@ -114,7 +114,7 @@ def _in_span(history: BlockHistory, p: Parameters) -> tuple[SingleLocation, Any,
 
 
 def risk_given_scores(
-    history: BlockHistory, hot: bool, lengths: tuple[int, ...], budget: int, seed: int
+    history: BlockHistory, sharp: bool, lengths: tuple[int, ...], budget: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """(runs, lengths) each: mean and standard error of E[(T - Y)^2 | scores] of simplified
     predictors over `budget` sampled scores a length; all runs share the scores.
@@ -122,14 +122,17 @@ def risk_given_scores(
     rng = np.random.default_rng(seed)
     rows = []
     for length in lengths:
-        model = scaled_with_length(history.model, hot, length)  # type: ignore[arg-type]
+        model = scaled_with_length(history.model, sharp, length)  # type: ignore[arg-type]
         n = PART_SCORES // length
         losses = []
         for _ in range(budget // PART_SCORES):
             z = rng.standard_normal((n, length - 1), dtype=np.float32)
             g = rng.standard_normal(n)
             losses.append(
-                [_loss(history.task, model.temperature, p, z, g) for p in history.parameters]
+                [
+                    _loss(history.task, model.inverse_temperature, p, z, g)
+                    for p in history.parameters
+                ]
             )
         rows.append([mean_and_error(x) for x in np.concatenate(losses, axis=1)])
     mean, error = np.array(rows).transpose(2, 1, 0)

@@ -20,8 +20,8 @@ from attnscope.dynamics.train import train
 from attnscope.figures.figure import Figure, Line, Mark, Points
 from attnscope.predictors.attention import Erf, Softmax
 from attnscope.predictors.heads import MultiHead
+from attnscope.predictors.inverse_temperature import InverseTime
 from attnscope.predictors.predictions import predict
-from attnscope.predictors.temperature import InverseTime
 from attnscope.tasks.planted.direction_tokens import DirectionBatch
 from attnscope.tasks.planted.multi_direction import MultiDirection
 from attnscope.theory.optima.heads_minimum import HeadsMinimum, heads_minimum
@@ -110,7 +110,7 @@ def measured(context: Context) -> Measured:
     odd_risk = odd.risk_at().excess
     star, erf_star = (
         heads_risk(task, MultiHead(head, 2), (task.keys, task.values)).excess
-        for head in (Softmax(1.0), Erf(float(odd.temperature[-1])))
+        for head in (Softmax(1.0), Erf(float(odd.inverse_temperature[-1])))
     )
     return Measured(
         int((soft.outcome == "specialised").sum()),
@@ -170,7 +170,7 @@ def _errors(run: HeadTrajectory, fresh: DirectionBatch) -> tuple[np.ndarray, np.
     """
     engine = FullHeads(run.setup.task, run.setup.predictor, 1.0, 1)
     vectors = engine.start(run.gram[:, -1], run.setup.seed)["vectors"]
-    head = type(run.setup.predictor.head)(float(run.temperature[-1]))
+    head = type(run.setup.predictor.head)(float(run.inverse_temperature[-1]))
     rows = [
         _squared_errors(MultiHead(head, run.heads), x[0::2], x[1::2], fresh) for x in vectors
     ]
@@ -263,11 +263,11 @@ def _figure(
             marks += spread(soft.step, soft.excess[use], name, i)
     oracle = [
         heads_risk(task, MultiHead(Erf(float(t)), 2), (task.keys, task.values)).excess
-        for t in odd.temperature
+        for t in odd.inverse_temperature
     ]
     erf_risk = [
         *spread(odd.step, odd.excess, "two erf heads", 2),
-        Line(odd.step, oracle, "(k_h*, v_h*), same temperature", 6, dashed=True),
+        Line(odd.step, oracle, "(k_h*, v_h*), same inverse temperature", 6, dashed=True),
     ]
     best = np.abs(odd.overlaps.kappa * odd.overlaps.nu).max(2).min(2)
     form = [

@@ -1,7 +1,7 @@
 """From a full attention layer down to the paper's predictor, rung by rung.
 
-notation: X (L, d) tokens, Q, K, V (d, p), O (o, p), lam = temperature, a = a token of X that plays
-[CLS].
+notation: X (L, d) tokens, Q, K, V (d, p), O (o, p), lam = inverse temperature, a = a token of X
+that plays [CLS].
 
     all rows     T(X) = softmax(lam X Q K^T X^T) X V O^T                        (L, o)
     [CLS] row    softmax(lam a^T Q K^T X^T) X V O^T                             (o,)
@@ -42,11 +42,11 @@ WHY = "roundoff of sums of at most L d = 150 terms of size one"
 TASK = SingleLocation(dim=50, length=10)
 ERF_AT = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 # Stated: the risks of a softmax layer and of the erf predictor at (k*, v*) and this inverse temperature.
-COMMON_TEMPERATURE = 0.7
+COMMON_INVERSE_TEMPERATURE = 0.7
 SOFTMAX_RISK = 0.054
 ERF_RISK = 2.97
 # beyond, the risk becomes a rare event (2e-4 at its best) and its sampled mean is skewed
-SOFTMAX_AT = (0.2, 0.4, COMMON_TEMPERATURE)
+SOFTMAX_AT = (0.2, 0.4, COMMON_INVERSE_TEMPERATURE)
 
 
 def check(context: Context) -> Evidence:
@@ -67,13 +67,13 @@ def check(context: Context) -> Evidence:
         )
         for mean, error in [np.array([mean_and_error(loss(lam, batch)) for lam in at]).T]
     )
-    at_common = mean_and_error(_loss_of_erf(COMMON_TEMPERATURE, batch))
+    at_common = mean_and_error(_loss_of_erf(COMMON_INVERSE_TEMPERATURE, batch))
     risks = (
         layer,
         erf,
         stated(
             "softmax-risk",
-            f"risk of a full softmax layer at inverse temperature {COMMON_TEMPERATURE}, as stated",
+            f"risk of a full softmax layer at inverse temperature {COMMON_INVERSE_TEMPERATURE}, as stated",
             SOFTMAX_RISK,
             layer.measured[-1],
             1e-3,
@@ -81,7 +81,7 @@ def check(context: Context) -> Evidence:
         ),
         stated(
             "erf-risk",
-            f"risk of the erf predictor at inverse temperature {COMMON_TEMPERATURE}, as stated",
+            f"risk of the erf predictor at inverse temperature {COMMON_INVERSE_TEMPERATURE}, as stated",
             ERF_RISK,
             at_common[0],
             1e-2,
@@ -181,7 +181,7 @@ def _figure(layer: Series, erf: Series) -> Figure:
     grid = np.geomspace(0.01, 3, 60)
     risks = panel(
         f"risk at (k*, v*), d = {TASK.dim}, L = {TASK.length} (points: sampled)",
-        "temperature",
+        "inverse temperature",
         "risk",
         *layer.marks("softmax", 0, (grid, _exact_risks(Softmax, grid.tolist()))),
         *erf.marks("erf", 1, (grid, _exact_risks(Erf, grid.tolist()))),
@@ -202,8 +202,8 @@ CLAIM = Claim(
         "X_l.v](componentwise).",
         "[All steps but the last are identities](rows, cls-row, one-output).",
         "[The last step gives another predictor with another risk](softmax-risk, erf-risk).",
-        f"[At (k*, v*) and inverse temperature {COMMON_TEMPERATURE:g} the softmax layer has risk "
-        f"{SOFTMAX_RISK:g}](softmax-risk), and [the erf predictor {ERF_RISK:g}](erf-risk).",
+        f"[At (k*, v*) and inverse temperature {COMMON_INVERSE_TEMPERATURE:g} the softmax layer "
+        f"has risk {SOFTMAX_RISK:g}](softmax-risk), and [the erf predictor {ERF_RISK:g}](erf-risk).",
     ),
     headline="erf-risk",
     provenance=Provenance(
@@ -226,7 +226,7 @@ CLAIM = Claim(
         "rng = np.random.default_rng(0)\n"
         "Q, K, V, O, X = (rng.standard_normal(shape) for shape in ((8, 3), (8, 3), (8, 3), (1, 3), "
         "(1, 6, 8)))\n"
-        "layer = at.FullAttention(Q, K, V, O, temperature=0.3)\n"
+        "layer = at.FullAttention(Q, K, V, O, inverse_temperature=0.3)\n"
         "softmax, k, v = layer.reduced(X[0, 0])\n"
         "print(layer.rows(X)[0, 0, 0], at.predict(softmax, k, v, X)[0])\n"
     ),

@@ -163,7 +163,7 @@ CLAIM = Claim(
     ),
     hypotheses=(
         "k* perp v*, unit k and v; random d in 10..10^4, L in 2..50, gamma in 0.3..1.5, "
-        "temperature in 0.01..3, any overlaps"
+        "inverse temperature in 0.01..3, any overlaps"
     ),
     routes=(
         "closed form",

@@ -35,7 +35,7 @@ from attnscope.figures.figure import Figure, Line, Points
 from attnscope.predictors.attention import Erf
 from attnscope.predictors.predictions import predict
 from attnscope.tasks.planted.single_location import Batch, SingleLocation
-from attnscope.theory.optima.optimum import optimal_temperature
+from attnscope.theory.optima.optimum import optimal_inverse_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 from attnscope_claims.drawing import figure, level, panel
@@ -261,7 +261,7 @@ def _attention(data: Batch, fresh: Batch) -> tuple[float, float, float]:
     of the erf predictor at the moment estimates of k* and v*.
     """
     k, v = Moments().estimate(data)
-    lam, _ = optimal_temperature(TASK, Erf)
+    lam, _ = optimal_inverse_temperature(TASK, Erf)
     exact = risk(TASK, Erf(lam), Overlaps.of(TASK, k, v)).value
     return exact, *mean_and_error((predict(Erf(lam), k, v, fresh.tokens) - fresh.target) ** 2)
 
@@ -295,7 +295,12 @@ def _figure(
         "risk on fresh sequences",
         level(ends, null, "null"),
         Line(ends, [TASK.linear_risk().value] * 2, "best linear", 0),
-        Line(ends, [optimal_temperature(TASK, Erf)[1].value] * 2, "erf oracle, exact", 1),
+        Line(
+            ends,
+            [optimal_inverse_temperature(TASK, Erf)[1].value] * 2,
+            "erf oracle, exact",
+            1,
+        ),
         Points(size, m, "trained nets: 1, 2, 8, 32 units", 2, BAND * e),
         Points(
             [_parameters(2 * TASK.length)],

@@ -1,8 +1,8 @@
 """The erf oracle is asymptotically Bayes optimal in the regime lam sqrt(d) -> inf, lam sqrt(L) ->
 0, and not outside it.
 
-notation: lam = d^-a the temperature, s = sqrt(d/2) the signal, R the oracle's risk at (k*, v*), R_B
-the Bayes risk.
+notation: lam = d^-a the inverse temperature, s = sqrt(d/2) the signal, R the oracle's risk at (k*,
+v*), R_B the Bayes risk.
 
     R = gam^2 E(1 - erf(lam (s + gam G)))^2 + (L-1) E erf(lam G)^2  ~  gam^2 erfc(lam s)^2 +
         (4/pi)(L-1) lam^2   as lam -> 0.
@@ -36,7 +36,7 @@ from attnscope.theory.overlaps import Overlaps, as_arrays
 from attnscope.theory.risk import risk, unchecked_risk
 from attnscope_claims.drawing import figure, level, panel
 
-ERF = Erf(1.0)  # the kind; unchecked_risk is told the temperature
+ERF = Erf(1.0)  # the kind; unchecked_risk is told the inverse temperature
 ORACLE = as_arrays(Overlaps.oracle())
 
 
@@ -204,7 +204,7 @@ def _figure(series: dict[Path, Series]) -> Figure:
         log="xy",
     )
     return figure(
-        "Risk of the erf oracle by temperature law (lines exact, points sampled)",
+        "Risk of the erf oracle by inverse temperature law (lines exact, points sampled)",
         inside,
         outside,
     )

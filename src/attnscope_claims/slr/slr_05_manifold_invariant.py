@@ -5,7 +5,8 @@ On M every term of R_eta, R_theta and R_rho has a factor eta, theta or rho, so g
 and grad_v R along v*: the step keeps k orthogonal to v* and v, and v orthogonal to k*. In the five
 overlaps these products are exact zeros and stay so in floating point. In vectors of R^d, rounding
 leaves M by about EPS per step; what becomes of that is decided by the Hessian across M. Below the
-critical temperature it stays rounding (at most EPS per step, added up: the bound used here). Above
+critical inverse temperature it stays rounding (at most EPS per step, added up: the bound used
+    here). Above
 it the oracle is a saddle across M, so M is still invariant but repels: the rounding grows by 1 -
 alpha mu per step, mu < 0 the lowest Hessian eigenvalue where the run stands.
 
@@ -27,7 +28,7 @@ from attnscope.figures.figure import Figure, Line
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import local_geometry
-from attnscope.theory.optima.oracle_saddle import critical_temperature
+from attnscope.theory.optima.oracle_saddle import critical_inverse_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope_claims.drawing import figure, level, panel
 from attnscope_claims.panels import EPS
@@ -35,8 +36,8 @@ from attnscope_claims.panels import EPS
 NAME = "init_manifold"
 SMALL_TASK = SingleLocation(
     dim=60, length=10
-)  # where vectors are cheap enough for the slow growth; critical temperature 1.06
-HOT_TEMPERATURE, HOT_STEP = 2.5, 1e-3
+)  # where vectors are cheap enough for the slow growth; critical inverse temperature 1.06
+SHARP_INVERSE_TEMPERATURE, SHARP_STEP = 2.5, 1e-3
 # distances between which growth is read off: above fresh rounding, below the nonlinear range
 FITTED_DISTANCES = (1e-13, 1e-8)
 SLOPE_TOLERANCE = (
@@ -48,8 +49,8 @@ def check(context: Context) -> Evidence:
     steps = context.pick(3000, 20_000)
     reduced = run_experiment(NAME, seed=context.seed, progress=False)
     vectors = _vectors(steps, context.seed)
-    hot = _hot_runs("full", context.seed)
-    predicted, measured = _growth(hot, _hot_runs("reduced", context.seed))
+    sharp = _sharp_runs("full", context.seed)
+    predicted, measured = _growth(sharp, _sharp_runs("reduced", context.seed))
     comparisons = (
         worst(
             "distance from M, five overlaps, 30 runs",
@@ -79,12 +80,12 @@ def check(context: Context) -> Evidence:
         ),
     )
     notes = (
-        f"Below the critical temperature the vectors stay within {vectors.distance.max():.1e} of M "
-        f"over {steps} steps. Above it (temperature "
-        f"{HOT_TEMPERATURE} against {critical_temperature(SMALL_TASK):.2f}, d = {SMALL_TASK.dim}) M repels: rounding "
-        f"grows e-fold every {1 / measured:.0f} steps."
+        f"Below the critical inverse temperature the vectors stay within "
+        f"{vectors.distance.max():.1e} of M over {steps} steps. Above it (inverse temperature "
+        f"{SHARP_INVERSE_TEMPERATURE} against {critical_inverse_temperature(SMALL_TASK):.2f}, d = "
+        f"{SMALL_TASK.dim}) M repels: rounding grows e-fold every {1 / measured:.0f} steps."
     )
-    return Evidence(comparisons, _figure(vectors, hot, predicted), notes)
+    return Evidence(comparisons, _figure(vectors, sharp, predicted), notes)
 
 
 def _vectors(steps: int, seed: int) -> Trajectory:
@@ -92,7 +93,7 @@ def _vectors(steps: int, seed: int) -> Trajectory:
     e = EXPERIMENTS[NAME]
     return train(
         e.task(),
-        Erf(e.temperature),
+        Erf(e.inverse_temperature),
         "manifold",
         16,
         steps,
@@ -104,15 +105,15 @@ def _vectors(steps: int, seed: int) -> Trajectory:
     )
 
 
-def _hot_runs(engine: EngineName, seed: int) -> Trajectory:
+def _sharp_runs(engine: EngineName, seed: int) -> Trajectory:
     """Runs of d = 60 above the critical inverse temperature."""
     return train(
         SMALL_TASK,
-        Erf(HOT_TEMPERATURE),
+        Erf(SHARP_INVERSE_TEMPERATURE),
         "manifold",
         8,
         12_000,
-        HOT_STEP,
+        SHARP_STEP,
         200,
         seed,
         engine=engine,
@@ -120,28 +121,28 @@ def _hot_runs(engine: EngineName, seed: int) -> Trajectory:
     )
 
 
-def _growth(hot: Trajectory, run: Trajectory) -> tuple[float, float]:
+def _growth(sharp: Trajectory, run: Trajectory) -> tuple[float, float]:
     """Growth per step of the distance from M: from the Hessian at the points that `run`, of the
-    reduced engine, visits, and from the vectors' rounding in `hot`.
+    reduced engine, visits, and from the vectors' rounding in `sharp`.
     """
-    inside = (hot.distance > FITTED_DISTANCES[0]) & (hot.distance < FITTED_DISTANCES[1])
+    inside = (sharp.distance > FITTED_DISTANCES[0]) & (sharp.distance < FITTED_DISTANCES[1])
     slopes = [
-        np.polyfit(hot.step[use], np.log(d[use]), 1)[0]
-        for d, use in zip(hot.distance, inside)
+        np.polyfit(sharp.step[use], np.log(d[use]), 1)[0]
+        for d, use in zip(sharp.distance, inside)
     ]
     rates = []
     for i, use in enumerate(inside):
         middle = int(np.median(np.flatnonzero(use)))
         lowest = local_geometry(
-            SMALL_TASK, Erf(HOT_TEMPERATURE), Overlaps(*run.log[:, i, middle])
+            SMALL_TASK, Erf(SHARP_INVERSE_TEMPERATURE), Overlaps(*run.log[:, i, middle])
         ).eigenvalues[0]
-        rates.append(np.log1p(-HOT_STEP * lowest))
+        rates.append(np.log1p(-SHARP_STEP * lowest))
     return float(np.median(rates)), float(np.median(slopes))
 
 
-def _figure(vectors: Trajectory, hot: Trajectory, growth: float) -> Figure:
+def _figure(vectors: Trajectory, sharp: Trajectory, growth: float) -> Figure:
     cold = panel(
-        f"temperature 0.1, d = {vectors.setup.task.dim}",
+        f"inverse temperature 0.1, d = {vectors.setup.task.dim}",
         "step",
         "distance to the manifold",
         Line(vectors.step, vectors.distance.max(axis=0), "vectors, largest of 16", 0),
@@ -149,12 +150,16 @@ def _figure(vectors: Trajectory, hot: Trajectory, growth: float) -> Figure:
     )
     runs = tuple(
         Line(
-            hot.step, np.maximum(d, 1e-17), "vectors, 8 runs" if i == 0 else "", 3, thin=True
+            sharp.step,
+            np.maximum(d, 1e-17),
+            "vectors, 8 runs" if i == 0 else "",
+            3,
+            thin=True,
         )
-        for i, d in enumerate(hot.distance)
+        for i, d in enumerate(sharp.distance)
     )
-    middle = hot.step[np.searchsorted(np.median(hot.distance, axis=0), 1e-10)]
-    guide = hot.step[(hot.step > middle - 5000) & (hot.step < middle + 3000)]
+    middle = sharp.step[np.searchsorted(np.median(sharp.distance, axis=0), 1e-10)]
+    guide = sharp.step[(sharp.step > middle - 5000) & (sharp.step < middle + 3000)]
     law = Line(
         guide,
         1e-10 * np.exp(growth * (guide - middle)),
@@ -163,7 +168,7 @@ def _figure(vectors: Trajectory, hot: Trajectory, growth: float) -> Figure:
         dashed=True,
     )
     warm = panel(
-        f"temperature {HOT_TEMPERATURE}, above critical, d = {SMALL_TASK.dim}",
+        f"inverse temperature {SHARP_INVERSE_TEMPERATURE}, above critical, d = {SMALL_TASK.dim}",
         "step",
         "distance to the manifold",
         *runs,
@@ -188,14 +193,14 @@ CLAIM = Claim(
     provenance=Provenance(
         "sharpened",
         ("A/manifold",),
-        "growth of rounding above the critical temperature",
+        "growth of rounding above the critical inverse temperature",
     ),
     hypotheses=(
         "erf predictor, k* perp v*, population gradient; the paper's setting d = 400, L = "
-        "10, temperature 0.1"
+        "10, inverse temperature 0.1"
     ),
     condition=(
-        "to rounding only below the critical temperature; above it the manifold repels and "
+        "to rounding only below the critical inverse temperature; above it the manifold repels and "
         "rounding grows at the Hessian's rate"
     ),
     routes=("calculus: zero; Hessian eigenvalues", "five-overlap engine and vector engine"),

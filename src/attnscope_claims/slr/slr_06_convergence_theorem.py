@@ -50,7 +50,7 @@ STABLE_AT = (0.02, 0.05, 0.1, 0.2, 0.4)
 
 
 class Pull(NamedTuple):
-    """The two pulls on the manifold at one temperature."""
+    """The two pulls on the manifold at one inverse temperature."""
 
     m: float
     q: float
@@ -174,7 +174,7 @@ def _figure(limits: Series) -> Figure:
     fine = np.geomspace(STABLE_AT[0], STABLE_AT[-1], 60)
     stable = panel(
         "largest stable step",
-        "temperature",
+        "inverse temperature",
         "step size",
         *limits.marks("2/max(f, g)", 1, (fine, [_step_limit(x) for x in fine])),
         log="xy",
@@ -206,7 +206,7 @@ CLAIM = Claim(
         "s .2 to 1.5, step below 1/max(|f|, |g|)"
     ),
     condition=(
-        "in a number of steps one can afford only while temperature times signal is below "
+        "in a number of steps one can afford only while inverse temperature times signal is below "
         "about 3: the time grows like exp(2 (lam s)^2)"
     ),
     routes=(

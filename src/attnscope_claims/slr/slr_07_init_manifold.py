@@ -1,5 +1,5 @@
-"""The paper's first experiment: 30 runs from the manifold at temperature 0.1 all reach the oracle,
-slowly.
+"""The paper's first experiment: 30 runs from the manifold at inverse temperature 0.1 all reach the
+oracle, slowly.
 
 notation: a = lam s kappa/S, S^2 = 1 + 2 lam^2 gam^2, q^2 = 1 + 4 lam^2 gam^2, alpha = step size.
 
@@ -54,12 +54,12 @@ def check(context: Context) -> Evidence:
         NAME, runs=context.pick(RUNS, 10 * RUNS), seed=context.seed, progress=False
     )
     kappa, _ = two_number_map(
-        float(e.temperature),  # type: ignore[arg-type]
+        float(e.inverse_temperature),  # type: ignore[arg-type]
         e.step_size,
         e.steps,
         *run.log[[0, 3], :, 0],
     )
-    limit = float(risk(e.task(), Erf(e.temperature), Overlaps.oracle()).excess)
+    limit = float(risk(e.task(), Erf(e.inverse_temperature), Overlaps.oracle()).excess)
     end = _extend_run(run)
     paths, vectors = same_path(NAME, context.seed, context.pick(1000, 6000))
     comparisons = (
@@ -93,7 +93,7 @@ def check(context: Context) -> Evidence:
     )
     figure = run_panels(
         run,
-        f"{run.runs} runs from the manifold, temperature 0.1",
+        f"{run.runs} runs from the manifold, inverse temperature 0.1",
         {"oracle": ("oracle, exact limit", limit)},
         off=vectors,
     )

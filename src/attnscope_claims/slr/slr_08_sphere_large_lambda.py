@@ -1,13 +1,13 @@
-"""The paper's second experiment: from uniform starts at temperature 0.9 no run reaches the oracle,
-because the oracle is a saddle there.
+"""The paper's second experiment: from uniform starts at inverse temperature 0.9 no run reaches the
+oracle, because the oracle is a saddle there.
 
 notation: mu < 0 the lowest eigenvalue of the Riemannian Hessian at (k*, v*), alpha = step size.
 
-At d = 400, L = 10 the oracle turns from a minimum into a saddle at the critical temperature .892.
-At 0.9 a run that starts beside it leaves by the factor 1 - alpha mu per step (measured here with
-the engine, predicted by the closed-form Hessian), and its excess risk, 3.82, is far worse than the
-.5 of predicting the mean. Runs end at a tilted minimum with all five overlaps large (|kappa| .30,
-|eta| .95, |theta| .32, |nu| .95, |rho| .81, excess 3.8066) or, about one in forty, at the
+At d = 400, L = 10 the oracle turns from a minimum into a saddle at the critical inverse temperature
+.892. At 0.9 a run that starts beside it leaves by the factor 1 - alpha mu per step (measured here
+with the engine, predicted by the closed-form Hessian), and its excess risk, 3.82, is far worse than
+the .5 of predicting the mean. Runs end at a tilted minimum with all five overlaps large (|kappa|
+.30, |eta| .95, |theta| .32, |nu| .95, |rho| .81, excess 3.8066) or, about one in forty, at the
 role-swapped minimum (3.985). Both are found again without any training, by minimising the
 closed-form risk over pairs of unit vectors in R^4 (every set of overlaps lives there), and in
 closed form.
@@ -31,13 +31,13 @@ from attnscope.theory.optima.landscape import stationary_points, swapped_overlap
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 from attnscope_claims.panels import counted, run_panels
-from attnscope_claims.slr.temperature_routes import critical_by_gradient
+from attnscope_claims.slr.inverse_temperature_routes import critical_by_gradient
 
 NAME = "init_sphere_large_lambda"
 # Stated: runs; the critical inverse temperature; the oracle's excess risk at 0.9, over that of
 # predicting the mean; the excess risk of the tilted minimum.
 RUNS = 30
-CRITICAL_TEMPERATURE = 0.892
+CRITICAL_INVERSE_TEMPERATURE = 0.892
 TIMES_NULL = 7.64
 TILTED_EXCESS = 3.807
 FURTHER_STEPS = 1_000_000  # further steps until the runs have settled
@@ -50,7 +50,7 @@ SLOPE_TOLERANCE = 1e-3
 
 def check(context: Context) -> Evidence:
     e = EXPERIMENTS[NAME]
-    task, lam = e.task(), float(e.temperature)  # type: ignore[arg-type]
+    task, lam = e.task(), float(e.inverse_temperature)  # type: ignore[arg-type]
     run = run_experiment(
         NAME, runs=context.pick(RUNS, 10 * RUNS), seed=context.seed, progress=False
     )
@@ -92,7 +92,7 @@ def check(context: Context) -> Evidence:
         stated(
             "critical",
             "critical inverse temperature, as stated",
-            CRITICAL_TEMPERATURE,
+            CRITICAL_INVERSE_TEMPERATURE,
             critical_by_gradient(task),
             1e-3,
             by="differences of gradients by quadrature",
@@ -126,7 +126,7 @@ def check(context: Context) -> Evidence:
         comparisons,
         run_panels(
             run,
-            f"{run.runs} runs from the spheres, temperature 0.9",
+            f"{run.runs} runs from the spheres, inverse temperature 0.9",
             levels,
             risk_range=(3.79, 4.05),
         ),
@@ -169,8 +169,8 @@ CLAIM = Claim(
         f"[None of {RUNS} runs from uniform random starts at inverse temperature 0.9 recovers "
         "(k*, v*) in 120,000 steps](oracle).",
         f"[Neither another step size nor patience would help](growth, patience): [0.9 is above the "
-        f"critical inverse temperature {CRITICAL_TEMPERATURE:g}](critical), where [(k*, v*) is a "
-        "saddle](growth).",
+        f"critical inverse temperature {CRITICAL_INVERSE_TEMPERATURE:g}](critical), where [(k*, "
+        "v*) is a saddle](growth).",
         f"[There its excess risk is {TIMES_NULL:g} times that of predicting the mean](null).",
         "[All runs settle at another minimum](settled), [most of them at a tilted one with excess "
         f"risk {TILTED_EXCESS:g}](tilted).",
@@ -194,7 +194,7 @@ CLAIM = Claim(
         "import attnscope as at\n"
         'run = at.run_experiment("init_sphere_large_lambda", progress=False)\n'
         "print(run, abs(run.overlaps.kappa[:, -1]).mean(), "
-        "at.critical_temperature(run.setup.task))\n"
+        "at.critical_inverse_temperature(run.setup.task))\n"
     ),
     rests_on=(
         "slr-02-closed-form-risk",

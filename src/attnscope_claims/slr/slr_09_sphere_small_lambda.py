@@ -1,5 +1,5 @@
-"""The paper's third experiment: from uniform starts at temperature 0.1 about half of the runs reach
-the oracle, the others end role-swapped.
+"""The paper's third experiment: from uniform starts at inverse temperature 0.1 about half of the
+runs reach the oracle, the others end role-swapped.
 
 The swapped runs have k along v* and v partly along k*: theta = min(1, A e1/(s V0)) = .630
 (theory/optima/landscape.py), excess .1155 against .1137 on the way to .1135 at the oracle. They are
@@ -39,7 +39,7 @@ WHY = "roundoff: eps a step, remembered for 23,379 steps, is 5e-12; e^-51 of the
 def check(context: Context) -> Evidence:
     e = EXPERIMENTS[NAME]
     task = e.task()
-    lam = float(e.temperature)  # type: ignore[arg-type]
+    lam = float(e.inverse_temperature)  # type: ignore[arg-type]
     run = run_experiment(NAME, runs=context.pick(30, 300), seed=context.seed, progress=False)
     end = _extend_run(run)
     at_oracle, at_swapped = (run.outcome == name for name in ("oracle", "swapped"))
@@ -112,7 +112,7 @@ def check(context: Context) -> Evidence:
     levels = {name: (f"{name}, exact limit", value) for name, value in exact.items()}
     return Evidence(
         comparisons,
-        run_panels(run, f"{run.runs} runs from the spheres, temperature 0.1", levels),
+        run_panels(run, f"{run.runs} runs from the spheres, inverse temperature 0.1", levels),
         notes,
     )
 

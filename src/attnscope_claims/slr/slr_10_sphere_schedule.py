@@ -1,14 +1,14 @@
-"""The paper's fourth experiment: from uniform starts, lowering the temperature 1/(1 + 1e-4 t) leads
-to the oracle, for 95 % of the starts.
+"""The paper's fourth experiment: from uniform starts, lowering the inverse temperature 1/(1 + 1e-4
+t) leads to the oracle, for 95 % of the starts.
 
-At the high temperature of the beginning the way towards the oracle is the faster of the two that
-leave the saddle at orthogonal vectors (at 0.9: growth 1.58 against .96, where at 0.1 it is .7715
-against .7668), and once the temperature has fallen below critical the oracle is a minimum. The race
-is not always won: about one start in twenty ends role-swapped, at every step size (the share is the
-same at a quarter of it). End states are the closed-form stationary points at the last temperature,
-1/13; runs follow them with a lag that shows beyond the fourth decimal. After 8000 steps |eta| > |nu|
-shows where a run ends (compared with the end of 1000 runs), so the share is measured on 4000 more
-runs that stop there.
+At the high inverse temperature of the beginning the way towards the oracle is the faster of the two
+that leave the saddle at orthogonal vectors (at 0.9: growth 1.58 against .96, where at 0.1 it is
+.7715 against .7668), and once the inverse temperature has fallen below critical the oracle is a
+minimum. The race is not always won: about one start in twenty ends role-swapped, at every step size
+(the share is the same at a quarter of it). End states are the closed-form stationary points at the
+last inverse temperature, 1/13; runs follow them with a lag that shows beyond the fourth decimal.
+After 8000 steps |eta| > |nu| shows where a run ends (compared with the end of 1000 runs), so the
+share is measured on 4000 more runs that stop there.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def check(context: Context) -> Evidence:
     run = run_experiment(NAME, runs=context.pick(30, 300), seed=context.seed, progress=False)
     others = run_experiment(NAME, runs=many, seed=context.seed + 1, progress=False)
     race = _race(context.seed + 3)
-    last = float(run.temperature[-1])
+    last = float(run.inverse_temperature[-1])
     task = e.task()
     ends = {"oracle": Overlaps.oracle(), "swapped": swapped_overlaps(task, last)}
     exact = {name: float(risk(task, Erf(last), o).excess) for name, o in ends.items()}
@@ -73,7 +73,9 @@ def check(context: Context) -> Evidence:
     return Evidence(
         comparisons,
         run_panels(
-            run, f"{run.runs} runs from the spheres, temperature 1/(1 + t/10,000)", levels
+            run,
+            f"{run.runs} runs from the spheres, inverse temperature 1/(1 + t/10,000)",
+            levels,
         ),
         notes,
     )
@@ -123,7 +125,7 @@ def _compare_stated(others: Trajectory, race: Trajectory) -> tuple[Comparison, .
 def _race(seed: int) -> Trajectory:
     """Runs until it is decided where they end."""
     e = EXPERIMENTS[NAME]
-    lam = Erf(e.temperature)
+    lam = Erf(e.inverse_temperature)
     return train(
         e.task(),
         lam,

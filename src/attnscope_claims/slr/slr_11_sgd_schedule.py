@@ -1,5 +1,5 @@
 """The paper's fifth experiment: stochastic gradients, batches of 5, noisy labels, falling
-temperature, d = 80: all runs reach the oracle.
+inverse temperature, d = 80: all runs reach the oracle.
 
 notation: g the gradient on one sequence at (k*, v*), P the projection on the tangent spaces, B =
 batch size, alpha = step size.
@@ -8,7 +8,7 @@ Near the oracle SGD with a small step is a linear recursion with noise: along an
 eigenvalue mu the stationary variance is alpha N/(2 mu), N the variance of the batch gradient along
 it, so the excess risk it adds is mu/2 times that, alpha N/4, whatever mu is:
 
-    excess = (risk at (k*, v*) at the last temperature) + (alpha/4) E|P g|^2/B
+    excess = (risk at (k*, v*) at the last inverse temperature) + (alpha/4) E|P g|^2/B
         to first order in alpha.
 
 E|P g|^2 is averaged over sampled sequences of full tokens (no engine involved). Relative
@@ -49,12 +49,12 @@ def check(context: Context) -> Evidence:
     run = run_experiment(
         NAME, runs=context.pick(RUNS, 100), seed=context.seed, progress=False
     )
-    middle = float(run.temperature[-LAST_LOGS:].mean())
+    middle = float(run.inverse_temperature[-LAST_LOGS:].mean())
     oracle = float(
         np.mean(
             [
                 risk(e.task(), Erf(float(lam)), Overlaps.oracle()).excess
-                for lam in run.temperature[-LAST_LOGS:]
+                for lam in run.inverse_temperature[-LAST_LOGS:]
             ]
         )
     )
@@ -91,7 +91,9 @@ def check(context: Context) -> Evidence:
         ),
     )
     notes = f"The gradient noise adds {mean - oracle:.4f} to the oracle's excess."
-    last = float(risk(e.task(), Erf(float(run.temperature[-1])), Overlaps.oracle()).excess)
+    last = float(
+        risk(e.task(), Erf(float(run.inverse_temperature[-1])), Overlaps.oracle()).excess
+    )
     return Evidence(
         comparisons,
         run_panels(

@@ -34,7 +34,7 @@ from attnscope_claims.drawing import figure, panel
 from attnscope_claims.panels import counted
 
 TASK = SingleLocation(dim=400, length=10)
-TEMPERATURES = (0.02, 0.1)
+INVERSE_TEMPERATURES = (0.02, 0.1)
 # of size 4e-3: the swapped minimum is reached to rounding
 STEPS = {0.02: 60_000, 0.1: 40_000}
 # below the stability limits 2/45 and 2/448 (largest curvature at the two minima)
@@ -54,7 +54,8 @@ STARTS = 1000
 
 def check(context: Context) -> Evidence:
     runs = {
-        lam: _train_runs(lam, context.pick(200, 2000), context.seed) for lam in TEMPERATURES
+        lam: _train_runs(lam, context.pick(200, 2000), context.seed)
+        for lam in INVERSE_TEMPERATURES
     }
     comparisons: list[Comparison] = []
     oracle = []  # share of the runs there, and of the starts that the rule predicts
@@ -151,7 +152,7 @@ def _starts(lam: float, run: Trajectory) -> Panel:
     ends = [0.0, float(max(x.max(), y.max()))]
     diagonal = Line(ends, ends, "tie", 6, dashed=True)
     return panel(
-        f"{run.runs} starts, temperature {lam}",
+        f"{run.runs} starts, inverse temperature {lam}",
         "projection towards the oracle",
         "projection towards the swapped",
         *points,
@@ -189,7 +190,7 @@ CLAIM = Claim(
         ("A/open-start",),
         "the rule that predicts the limit",
     ),
-    hypotheses="erf predictor, population gradient, d = 400, L = 10, temperatures 0.02 and 0.1",
+    hypotheses="erf predictor, population gradient, d = 400, L = 10, inverse temperatures 0.02 and 0.1",
     condition="the rule is first order in the overlaps; it errs for 4 to 6 % of the starts",
     routes=(
         "closed-form minimum; NumPy flow with the closed-form gradient",

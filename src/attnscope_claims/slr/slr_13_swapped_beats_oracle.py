@@ -1,7 +1,8 @@
-"""At small temperature the role-swapped minimum beats the oracle: (k*, v*) is not the global
-minimiser on the product of spheres.
+"""At small inverse temperature the role-swapped minimum beats the oracle: (k*, v*) is not the
+global minimiser on the product of spheres.
 
-notation: lam = temperature, s = signal, B = L - 1 + gam^4, r a unit vector orthogonal to k* and v*.
+notation: lam = inverse temperature, s = signal, B = L - 1 + gam^4, r a unit vector orthogonal to k*
+and v*.
 
 Swapped: k = v*, v = theta k* + sqrt(1 - theta^2) r. At small lam, T ~ c sum_l (X_l.k)(X_l.v) with c
 = 2 lam/sqrt(pi) is symmetric in k and v. With theta = 1 the informative token contributes c X_J.v*
@@ -43,16 +44,16 @@ from attnscope.predictors.attention import Erf
 from attnscope.predictors.predictions import predict
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import stationary_points, swapped_overlaps
-from attnscope.theory.optima.optimum import optimal_temperature
+from attnscope.theory.optima.optimum import optimal_inverse_temperature
 from attnscope.theory.overlaps import Overlaps, as_arrays
 from attnscope.theory.reference_risks import swapped_optimum, swapped_risk
 from attnscope.theory.risk import risk, unchecked_risk
 from attnscope_claims.drawing import figure, panel
 
 DIM, LENGTH = 400, 10
-ERF = Erf(1.0)  # the kind; unchecked_risk is told the temperature
+ERF = Erf(1.0)  # the kind; unchecked_risk is told the inverse temperature
 ORACLE = as_arrays(Overlaps.oracle())
-TEMPERATURES = (0.02, 0.035, 0.05, 0.07, 0.15)
+INVERSE_TEMPERATURES = (0.02, 0.035, 0.05, 0.07, 0.15)
 DIMS = (50, 400, 1600, 6400, 25600)  # the ratio of best risks is sampled at these
 FAR_DIMS = np.array([10**4, 10**5, 10**6, 10**7, 10**8])  # the limit law is checked at these
 # What the statement says: the inverse temperature at which the risks cross, d = 400; the oracle's
@@ -74,7 +75,7 @@ def check(context: Context) -> Evidence:
         xtol=1e-12,
     )
     star, swap, gap = _on_vectors(
-        task, np.array(TEMPERATURES), context.pick(8_000, 80_000), seeds[1]
+        task, np.array(INVERSE_TEMPERATURES), context.pick(8_000, 80_000), seeds[1]
     )  # each (2, lams): mean and standard error
     best = np.array(
         [
@@ -87,7 +88,7 @@ def check(context: Context) -> Evidence:
         for d in FAR_DIMS
     ]
     law = np.array([_law(t) for t, _, _ in far])
-    small = list(TEMPERATURES).index(0.05)
+    small = list(INVERSE_TEMPERATURES).index(0.05)
     oracle, swapped = (
         Series(name, f"best {name} risk by dimension", DIMS, exact, mean, error=error)
         for name, (exact, mean, error) in zip(("oracle", "swapped"), best)
@@ -100,7 +101,7 @@ def check(context: Context) -> Evidence:
     comparisons = (
         stated(
             "gap",
-            "oracle minus swapped at temperature 0.05, as stated",
+            "oracle minus swapped at inverse temperature 0.05, as stated",
             GAP,
             gap[0, small],
             1e-4,
@@ -143,16 +144,16 @@ def check(context: Context) -> Evidence:
             key="law",
         ),
         sampled(
-            "lowest stationary point at temperature 0.05: risk of the swapped pair, vectors",
+            "lowest stationary point at inverse temperature 0.05: risk of the swapped pair, vectors",
             first.risk.value,
             *swap[:, small],
             key="lowest",
         ),
     )
     notes = (
-        f'At d = 400, temperature 0.05 the lowest stationary point is "{first.name}", a {first.kind}. '
-        f"Below temperature {crossing:.4f} the swapped minimum is lower, above it the oracle. On the "
-        "paper's manifold, which the swapped point is not part of, (k*, v*) is the minimiser."
+        f'At d = 400, inverse temperature 0.05 the lowest stationary point is "{first.name}", a {first.kind}. '
+        f"Below inverse temperature {crossing:.4f} the swapped minimum is lower, above it the "
+        "oracle. On the paper's manifold, which the swapped point is not part of, (k*, v*) is the minimiser."
     )
     figure = _figure(task, star, swap, oracle, swapped)
     return Evidence(comparisons, figure, notes)
@@ -211,9 +212,9 @@ def _best_risks(
     task: SingleLocation, samples: int, seed: int
 ) -> list[tuple[float, float, float]]:
     """(exact, sampled, standard error) of the oracle and of the swapped minimum,
-    each at its best temperature.
+    each at its best inverse temperature.
     """
-    best = (optimal_temperature(task, Erf), swapped_optimum(task))
+    best = (optimal_inverse_temperature(task, Erf), swapped_optimum(task))
     points = (Overlaps.oracle(), swapped_overlaps(task, best[1][0]))
     out = []
     for i, ((lam, exact), point) in enumerate(zip(best, points)):
@@ -232,24 +233,24 @@ def _figure(
     grid = np.geomspace(0.01, 0.2, 80)
     dims = np.geomspace(20, 1e8, 60)
     tasks = [SingleLocation(int(d), LENGTH) for d in dims]
-    by_temperature = panel(
+    by_inverse_temperature = panel(
         f"d = {DIM}, L = {LENGTH}",
-        "temperature",
+        "inverse temperature",
         "risk",
         Line(grid, [_oracle_risk(task, lam) for lam in grid], "oracle (k*, v*)", 0),
-        Points(TEMPERATURES, star[0], "oracle (k*, v*)", 0, BAND * star[1]),
+        Points(INVERSE_TEMPERATURES, star[0], "oracle (k*, v*)", 0, BAND * star[1]),
         Line(grid, [_swapped_minimum_risk(task, lam) for lam in grid], "swapped", 1),
-        Points(TEMPERATURES, swap[0], "swapped", 1, BAND * swap[1]),
+        Points(INVERSE_TEMPERATURES, swap[0], "swapped", 1, BAND * swap[1]),
         log="xy",
     )
     by_dimension = panel(
-        f"best temperature of each, L = {LENGTH}",
+        f"best inverse temperature of each, L = {LENGTH}",
         "dimension d",
         "risk",
         *oracle.marks(
             "oracle (k*, v*)",
             0,
-            (dims, [optimal_temperature(t, Erf)[1].value for t in tasks]),
+            (dims, [optimal_inverse_temperature(t, Erf)[1].value for t in tasks]),
         ),
         *swapped.marks("swapped", 1, (dims, [swapped_optimum(t)[1].value for t in tasks])),
         Line(
@@ -263,7 +264,7 @@ def _figure(
     )
     return figure(
         "The role-swapped minimum against the oracle (lines exact, points sampled)",
-        by_temperature,
+        by_inverse_temperature,
         by_dimension,
     )
 
@@ -290,7 +291,7 @@ CLAIM = Claim(
         "the role-swapped minimum and where it is lower",
     ),
     hypotheses=(
-        "erf predictor, k* perp v*, L = 10, gamma^2 = 1/2, signal sqrt(d/2); temperatures "
+        "erf predictor, k* perp v*, L = 10, gamma^2 = 1/2, signal sqrt(d/2); inverse temperatures "
         "below the crossing (0.091 at d = 400)"
     ),
     routes=(

@@ -44,12 +44,12 @@ from attnscope.predictors.attention import Erf, Softmax
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.landscape import local_geometry
 from attnscope.theory.optima.optimal_sigma import optimal_sigma
-from attnscope.theory.optima.optimum import optimal_temperature
-from attnscope.theory.optima.oracle_saddle import critical_temperature
+from attnscope.theory.optima.optimum import optimal_inverse_temperature
+from attnscope.theory.optima.oracle_saddle import critical_inverse_temperature
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risk import risk
 from attnscope_claims.drawing import figure, level, panel
-from attnscope_claims.slr.temperature_routes import (
+from attnscope_claims.slr.inverse_temperature_routes import (
     best_by_values,
     critical_by_gradient,
     critical_law,
@@ -97,12 +97,12 @@ def check(context: Context) -> Evidence:
     tasks = [SingleLocation(d, L) for d, L in CRITICAL_SIZES]
     law, hessian, gradient = (
         np.array([critical(task) for task in tasks])
-        for critical in (critical_law, critical_temperature, critical_by_gradient)
+        for critical in (critical_law, critical_inverse_temperature, critical_by_gradient)
     )
     notes = (
-        "The law sqrt(4/(1-del)^2 - 1)/2 of the critical temperature, with del = gamma^2 "
+        "The law sqrt(4/(1-del)^2 - 1)/2 of the critical inverse temperature, with del = gamma^2 "
         "(L-1)/(s^2 + gamma^2), is new here. Where del >= 1, as with many tokens in few dimensions, "
-        "(k*, v*) is a minimum at every temperature."
+        "(k*, v*) is a minimum at every inverse temperature."
     )
     return Evidence(
         (
@@ -227,7 +227,7 @@ def _log_regret(kind: str, dim: int) -> float:
     """log of the risk over that of Bayes, at the best inverse temperature."""
     task = SingleLocation(dim, 10)
     at_best = (
-        optimal_temperature(task, Softmax)[1]
+        optimal_inverse_temperature(task, Softmax)[1]
         if kind == "softmax"
         else risk(task, optimal_sigma(task), ORACLE)
     )
@@ -236,21 +236,21 @@ def _log_regret(kind: str, dim: int) -> float:
 
 
 def _best_erf(dim: int, length: int) -> float:
-    return optimal_temperature(SingleLocation(dim, length), Erf)[0]
+    return optimal_inverse_temperature(SingleLocation(dim, length), Erf)[0]
 
 
 def _by_dimension() -> Panel:
     """Risks by dimension at the best inverse temperature, L = 10."""
     excesses: dict[str, Callable[[SingleLocation], Estimate]] = {
-        "erf": lambda task: optimal_temperature(task, Erf)[1],
+        "erf": lambda task: optimal_inverse_temperature(task, Erf)[1],
         "optimal sigma": lambda task: risk(task, optimal_sigma(task), ORACLE),
-        "softmax": lambda task: optimal_temperature(task, Softmax)[1],
+        "softmax": lambda task: optimal_inverse_temperature(task, Softmax)[1],
         "Bayes": lambda task: task.bayes_risk(),
     }
     dims = np.array([4, 7, 10, 20, 30, 50, 70, 100, 150, 200])
     tasks = [SingleLocation(int(d), 10) for d in dims]
     return panel(
-        "best temperature of each, L = 10",
+        "best inverse temperature of each, L = 10",
         "dimension d",
         "excess risk",
         *(
@@ -275,9 +275,9 @@ def _critical_panel(found: np.ndarray) -> Panel:
             Points(sizes[at, 0], found[at], f"L = {length}", color),
         ]
     return panel(
-        "critical temperature of erf (points: gradients)",
+        "critical inverse temperature of erf (points: gradients)",
         "dimension d",
-        "temperature",
+        "inverse temperature",
         *marks,
         level([50, 1e8], math.sqrt(3) / 2, "sqrt(3)/2"),
         log="x",
@@ -306,7 +306,7 @@ CLAIM = Claim(
     provenance=Provenance(
         "new here",
         ("A/open-temperature",),
-        "best and critical temperatures",
+        "best and critical inverse temperatures",
     ),
     hypotheses=(
         "k* perp v*, gamma^2 = 1/2, signal sqrt(d/2); the critical "
@@ -320,9 +320,9 @@ CLAIM = Claim(
     snippet=(
         "import attnscope as at\n"
         "task = at.SingleLocation(dim=400, length=10)\n"
-        "print(at.optimal_temperature(task, at.Erf))\n"
-        "print(at.critical_temperature(task))\n"
-        "print(at.critical_temperature(at.SingleLocation(dim=10**8, length=10)), 3**0.5 / 2)\n"
+        "print(at.optimal_inverse_temperature(task, at.Erf))\n"
+        "print(at.critical_inverse_temperature(task))\n"
+        "print(at.critical_inverse_temperature(at.SingleLocation(dim=10**8, length=10)), 3**0.5 / 2)\n"
     ),
     rests_on=("slr-02-closed-form-risk",),
 )

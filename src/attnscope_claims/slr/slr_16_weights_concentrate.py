@@ -8,17 +8,18 @@ weight_l = erf(lam u_l).
 looks at token l" is |weight_l|.
 
     accuracy   P(|weight_J| is the largest) = E [2 Phi(|s kap + gam G|) - 1]^(L-1), at any
-        temperature
+        inverse temperature
     share   E |weight_J|/sum_l |weight_l| = int_0^inf E[a e^{-ta}] (E e^{-tb})^{L-1} dt,
         a = |erf(lam (s kap + gam G))|, b = |erf(lam G)|
     posterior   E P(J = location | X) = 1 - location_error, what an ideal observer puts there
 
 all by one-dimensional quadratures, for the overlaps kap before and after training (as in the paper:
-temperature 0.1, population gradient from the manifold, 30 runs). Measured on sampled vectors, each
-run with its own k. Before training s kap is a normal of variance 1/2 at large d, so with gam^2 =
-1/2 the informative score is distributed like any other and a random k finds the location with
-probability 1/L, in every dimension from 3 on (over the law of kap, L = 10: 0.0997 at d = 3, 0.1003 at d = 10,
-0.1000 at d = 400, but 0.0991 at d = 2; its density is proportional to (1 - kap^2)^((d-3)/2)).
+inverse temperature 0.1, population gradient from the manifold, 30 runs). Measured on sampled
+vectors, each run with its own k. Before training s kap is a normal of variance 1/2 at large d, so
+with gam^2 = 1/2 the informative score is distributed like any other and a random k finds the
+location with probability 1/L, in every dimension from 3 on (over the law of kap, L = 10: 0.0997 at
+d = 3, 0.1003 at d = 10, 0.1000 at d = 400, but 0.0991 at d = 2; its density is proportional to (1 -
+kap^2)^((d-3)/2)).
 
 A frequency of N trials has standard error sqrt(p (1-p)/N); 5/N is added for p near 0 or 1, where
 counts are Poisson.
@@ -43,7 +44,7 @@ from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope_claims.drawing import figure, level, panel
 
 LENGTH = 10
-TEMPERATURE = 0.1
+INVERSE_TEMPERATURE = 0.1
 RUNS = 30
 DIMS = (25, 50, 100, 200, 400)
 POSTERIOR_DIMS = (5, 10, 20)  # beyond, the ideal observer errs too rarely to be sampled
@@ -181,7 +182,7 @@ def _by_dimension(
     task = SingleLocation(dim, LENGTH, seed=seed)
     run = train(
         task,
-        Erf(TEMPERATURE),
+        Erf(INVERSE_TEMPERATURE),
         start="manifold",
         runs=RUNS,
         steps=20_000,
@@ -219,8 +220,8 @@ def _accuracy(task: SingleLocation, kappa: float) -> float:
 
 def _share(task: SingleLocation, kappa: float) -> float:
     t = np.exp(LOG_T)[:, None]
-    a = np.abs(erf(TEMPERATURE * (task.signal * kappa + task.gamma * G)))
-    b = np.abs(erf(TEMPERATURE * G))
+    a = np.abs(erf(INVERSE_TEMPERATURE * (task.signal * kappa + task.gamma * G)))
+    b = np.abs(erf(INVERSE_TEMPERATURE * G))
     integrand = (
         t[:, 0] * ((a * np.exp(-t * a)) @ P) * (np.exp(-t * b) @ P) ** (task.length - 1)
     )
@@ -237,7 +238,7 @@ def _on_vectors(task: SingleLocation, kappas: np.ndarray, n: int, seed: int) -> 
         rest = np.random.default_rng([seed, 1]).standard_normal(task.dim)
         rest -= (rest @ task.key) * task.key
         k = kappa * task.key + np.sqrt(max(0.0, 1 - kappa**2)) * rest / np.linalg.norm(rest)
-        weights = np.abs(attention_weights(Erf(TEMPERATURE), k, batch.tokens))
+        weights = np.abs(attention_weights(Erf(INVERSE_TEMPERATURE), k, batch.tokens))
         true = weights[np.arange(n), batch.location]
         out.append([np.argmax(weights, axis=1) == batch.location, true / weights.sum(axis=1)])
     return np.array(out, dtype=float)
@@ -288,7 +289,7 @@ def _figure(by_stage: dict[tuple[str, str], Series]) -> Figure:
         y_range=(0, 1.05),
     )
     share = panel(
-        f"share of the weight, temperature {TEMPERATURE}",
+        f"share of the weight, inverse temperature {INVERSE_TEMPERATURE}",
         "dimension d",
         "share at the true location",
         *marks("share"),
@@ -326,7 +327,7 @@ CLAIM = Claim(
         "exact probabilities and the share",
     ),
     hypotheses=(
-        "erf, temperature 0.1, L = 10, gamma^2 = 1/2, population training from the "
+        "erf, inverse temperature 0.1, L = 10, gamma^2 = 1/2, population training from the "
         "manifold (30 runs), d = 25 .. 400; |weight| counts"
     ),
     routes=(

@@ -29,7 +29,7 @@ from attnscope.claims.series import Series
 from attnscope.figures.figure import Figure, Line, Mark
 from attnscope.predictors.attention import Erf
 from attnscope.tasks.planted.single_location import SingleLocation
-from attnscope.theory.optima.optimum import optimal_temperature
+from attnscope.theory.optima.optimum import optimal_inverse_temperature
 from attnscope_claims.drawing import figure, panel, sampled_points
 
 NOISES = (0.0, 0.1, 0.3, 1.0)
@@ -128,7 +128,11 @@ def _exact_excesses(dim: int, length: int) -> tuple[float, float, float]:
     task = SingleLocation(dim, length)
     return tuple(
         float(e.excess)
-        for e in (optimal_temperature(task, Erf)[1], task.bayes_risk(), task.linear_risk())
+        for e in (
+            optimal_inverse_temperature(task, Erf)[1],
+            task.bayes_risk(),
+            task.linear_risk(),
+        )
     )  # type: ignore[return-value]
 
 
@@ -160,7 +164,7 @@ def _sampled_errors(dim: int, length: int, size: int, seed: int) -> np.ndarray:
     """
     task = SingleLocation(dim, length)
     rng = np.random.default_rng(seed)
-    lam = optimal_temperature(task, Erf)[0]
+    lam = optimal_inverse_temperature(task, Erf)[0]
     linear = task.linear_predictor().along_value
     n = max(size // 50, size // length)
     g2 = task.gamma**2
@@ -266,7 +270,7 @@ CLAIM = Claim(
         "import attnscope as at\n"
         "for length in (2, 10, 100, 1000):\n"
         "    task = at.SingleLocation(dim=10, length=length, noise=0.3)\n"
-        "    oracle = at.optimal_temperature(task, at.Erf)[1]\n"
+        "    oracle = at.optimal_inverse_temperature(task, at.Erf)[1]\n"
         "    print(length, round(oracle.value, 4), round(task.bayes_risk().value, 4), "
         "round(task.linear_risk().value, 4))\n"
     ),

@@ -35,7 +35,7 @@ from attnscope_claims.drawing import figure, panel
 
 TASK = SingleLocation(dim=400, length=10)
 ALPHA = 4e-3
-# temperature: about ten times the slowest time
+# inverse_temperature: about ten times the slowest time
 STEPS = {0.03: 60_000, 0.05: 60_000, 0.08: 120_000, 0.1: 400_000}
 SLOPE_TOLERANCE = 0.01
 SMALL_OVERLAP, ESCAPE_OVERLAP = 1e-4, 0.03
@@ -103,7 +103,9 @@ def _train(lam: float, start: str, runs: int, seed: int) -> Trajectory:
 def _compare_rates(
     limit: str, start: str, rates: dict[tuple[float, str, str], MeasuredRate]
 ) -> Comparison:
-    """All runs of one kind over all temperatures: the one whose rate strains its tolerance most."""
+    """All runs of one kind over all inverse temperatures: the one whose rate strains its tolerance
+    most.
+    """
     chosen = [rate for (_, s, name), rate in rates.items() if (s, name) == (start, limit)]
     predicted = np.concatenate(
         [np.full(len(rate.decay), rate.predicted.decay) for rate in chosen]
@@ -212,7 +214,7 @@ CLAIM = Claim(
         "local rates and escape times",
     ),
     hypotheses=(
-        "erf predictor, population gradient, d = 400, L = 10, temperatures 0.03 to 0.1, "
+        "erf predictor, population gradient, d = 400, L = 10, inverse temperatures 0.03 to 0.1, "
         "step 0.004"
     ),
     condition=(

@@ -1,8 +1,8 @@
 """Other optimisers: SGD and Adam on free vectors k, v, and Adam on a whole softmax layer Q, K, V,
 O, reach the same structure, with free norms.
 
-notation: k = |k| k^, v = |v| v^; the predictor depends on k through temperature lam |k|, and on |v|
-linearly.
+notation: k = |k| k^, v = |v| v^; the predictor depends on k through inverse temperature lam |k|,
+and on |v| linearly.
 
 The risk of free vectors follows from that of unit ones: with C = E[Y T], Q = E[T^2] at |v| = 1,
 R(|v|) = gam^2 - 2 |v| C + |v|^2 Q, and turning v to -v gives R(-1), so C = (R(-1) - R(1))/4 and Q =
@@ -55,7 +55,7 @@ from attnscope_claims.drawing import figure, panel
 
 TASK = SingleLocation(dim=20, length=5)
 STEPS, LOGS, BATCH = 800, 8, 16
-# kind, temperature lam, engine; the engines work on 40 runs of this size at a time
+# kind, inverse temperature lam, engine; the engines work on 40 runs of this size at a time
 ENGINES: dict[str, tuple[type[Predictor], float, Callable[[], Any]]] = {
     "SGD on (k, v)": (Erf, 0.15, lambda: FullSgd(TASK, Erf(0.15), 0.05, BATCH, "sgd")),
     "Adam on (k, v)": (Erf, 0.15, lambda: FullSgd(TASK, Erf(0.15), 0.01, BATCH, "adam")),
@@ -68,7 +68,7 @@ FALSE_ALARM = 5e-4  # of a count of runs
 # What the statement says: share of the SGD runs at the oracle; the inverse temperature lam |k| that
 # they end with in either structure, having started at 0.15; share of the layers at the oracle.
 SGD_ORACLE_SHARE = 0.5
-CHOSEN_TEMPERATURES = {"oracle": 0.111, "swapped": 0.193}
+CHOSEN_INVERSE_TEMPERATURES = {"oracle": 0.111, "swapped": 0.193}
 AT_ORACLE = 0.99
 
 
@@ -80,7 +80,7 @@ class Trained(NamedTuple):
 
     name: str
     kind: type[Predictor]
-    temperature: float
+    inverse_temperature: float
     cosines: np.ndarray
     norms: np.ndarray
     exact: np.ndarray
@@ -93,7 +93,7 @@ class Trained(NamedTuple):
     @property
     def chosen(self) -> np.ndarray:
         """The inverse temperatures lam |k| at the end, (runs,)."""
-        return self.temperature * self.norms[0, :, -1]
+        return self.inverse_temperature * self.norms[0, :, -1]
 
 
 def check(context: Context) -> Evidence:
@@ -103,11 +103,9 @@ def check(context: Context) -> Evidence:
     comparisons = (
         *(c for t in trained for c in _compare_runs(t)),
         *_shares(trained[0], trained[2]),
-        _chosen_temperatures(trained[0]),
+        _chosen_inverse_temperatures(trained[0]),
     )
-    notes = (
-        "Directions are found; norms, and with them the temperature, are chosen by training."
-    )
+    notes = "Directions are found; norms, and with them the inverse temperature, are chosen by training."
     return Evidence(comparisons, _figure(trained), notes)
 
 
@@ -158,16 +156,16 @@ def _shares(sgd: Trained, layers: Trained) -> tuple[Comparison, Comparison]:
     )
 
 
-def _chosen_temperatures(t: Trained) -> Series:
+def _chosen_inverse_temperatures(t: Trained) -> Series:
     """The inverse temperatures that the runs end with, by structure."""
     found = np.array(
-        [mean_and_error(t.chosen[t.outcome == name]) for name in CHOSEN_TEMPERATURES]
+        [mean_and_error(t.chosen[t.outcome == name]) for name in CHOSEN_INVERSE_TEMPERATURES]
     ).T
     return Series(
         "chosen",
         f"{t.name}: inverse temperature times |k| at the end, by structure, as stated",
-        list(CHOSEN_TEMPERATURES),
-        list(CHOSEN_TEMPERATURES.values()),
+        list(CHOSEN_INVERSE_TEMPERATURES),
+        list(CHOSEN_INVERSE_TEMPERATURES.values()),
         found[0],
         Z * found[1] + 5e-4,
         why=f"{STANDARD_ERRORS}; half a printed digit",
@@ -261,7 +259,7 @@ CLAIM = Claim(
         f"[A share of {SGD_ORACLE_SHARE:g} of the SGD runs ends at the oracle, the others at the role-swapped "
         "structure, as on the spheres](half).",
         "The norms then choose the inverse temperature: [lam |k| moves from 0.15 to "
-        f"{CHOSEN_TEMPERATURES['oracle']:g} at the oracle and to {CHOSEN_TEMPERATURES['swapped']:g} at the role-swapped "
+        f"{CHOSEN_INVERSE_TEMPERATURES['oracle']:g} at the oracle and to {CHOSEN_INVERSE_TEMPERATURES['swapped']:g} at the role-swapped "
         "structure](chosen).",
         "[Adam on the four matrices of a softmax layer brings K Q^T a and V O to the oracle, in a "
         f"share of about {AT_ORACLE:g} of the layers](layers).",
@@ -292,7 +290,7 @@ CLAIM = Claim(
         "import attnscope as at\n"
         "from attnscope.dynamics.networks.layer_matrices import FullMatrices\n"
         "task = at.SingleLocation(dim=20, length=5)\n"
-        "engine = FullMatrices(task, temperature=1.0, inner=4, step_size=0.01, batch_size=16)\n"
+        "engine = FullMatrices(task, inverse_temperature=1.0, inner=4, step_size=0.01, batch_size=16)\n"
         "state = engine.init(np.zeros((5, 4)), seed=0)\n"
         "state = engine.advance(state, np.ones(600))\n"
         "print(engine.overlaps(state).round(2), engine.norms(state).round(2))\n"

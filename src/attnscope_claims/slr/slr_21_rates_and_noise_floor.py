@@ -348,7 +348,7 @@ def _figure(
     floors = [noise_floor(_task(x), LAM, BATCH, ALPHA).excess for x in noises]
 
     return figure(
-        f"Rates and noise floor at the oracle (d = {DIM}, temperature {LAM:g}; bars: 95 %)",
+        f"Rates and noise floor at the oracle (d = {DIM}, inverse temperature {LAM:g}; bars: 95 %)",
         panel("largest stable step", "tokens", "step size", *stable, log="xy"),
         panel(
             f"noise floor, batches of {BATCH}",
@@ -382,7 +382,7 @@ CLAIM = Claim(
         ("A/theorem-5",),
         "rates against length and gamma, largest stable step, noise floor of SGD",
     ),
-    hypotheses="erf predictor at temperature 0.1, d = 20, L = 2 to 100, starts near the oracle",
+    hypotheses="erf predictor at inverse temperature 0.1, d = 20, L = 2 to 100, starts near the oracle",
     condition="to first order around the oracle: the floor in the limit of small steps",
     rests_on=("slr-02-closed-form-risk", "slr-18-local-rates"),
     routes=(

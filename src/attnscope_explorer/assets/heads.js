@@ -41,7 +41,7 @@
     }
     if (meta.setting) {
       const changed = Object.assign({}, meta.setting), axis = stage.axis;
-      if (axis) changed[axis] = axis === "temperature" ? point.x : Math.round(point.x);
+      if (axis) changed[axis] = axis === "inverse_temperature" ? point.x : Math.round(point.x);
       return { overlaps: named(stage.overlaps), label: meta.label + (axis ? `, ${axis} ${number(point.x)}` : ""), setting: changed };
     }
     return null;
@@ -65,7 +65,7 @@
   function atStep(figure, name, i) {
     const stage = figure.layout.meta.stage, steps = figure.layout.meta.steps;
     const label = `a typical run, ${name}, step ${steps[i]}`;
-    return { overlaps: possible(named(stage.groups[name][i])), label: label, setting: { temperature: stage.temperatures[i] } };
+    return { overlaps: possible(named(stage.groups[name][i])), label: label, setting: { inverse_temperature: stage.inverse_temperatures[i] } };
   }
 
   // What one can choose without a mouse: points of the landscape, groups of runs, predictors

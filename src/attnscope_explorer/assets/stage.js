@@ -1,7 +1,7 @@
 /* The numbers of the task on stage: one sequence, what a head with given overlaps attends to and predicts.
 
    notation: k*, v* = the task's key and value (orthogonal), k, v = the head's, s = signal, gam = gamma,
-   lam = temperature, u_l = X_l.k.
+   lam = inverse temperature, u_l = X_l.k.
 
    X_J = s k* + gam G, the other tokens G, Y = X_J.v* + noise. In an orthonormal frame (k*, v*, r1, r2)
 
@@ -51,7 +51,7 @@
     softplus: (x) => normalised(x.map(logSoftplus), false),
   };
 
-  // sigma*(u) = logistic(log gam - log(L-1) - (u-s)^2/(2 gam^2) + u^2/2); it has no temperature
+  // sigma*(u) = logistic(log gam - log(L-1) - (u-s)^2/(2 gam^2) + u^2/2); it has no inverse temperature
   function sigma(u, law) {
     const g2 = law.gamma * law.gamma;
     const constant = Math.log(law.gamma) - Math.log(law.length - 1) - (law.signal * law.signal) / (2 * g2);
@@ -62,9 +62,9 @@
   }
 
   // The weights of tokens with scores u_l = X_l.k
-  stage.weights = function (predictor, temperature, scores, law) {
+  stage.weights = function (predictor, inverse_temperature, scores, law) {
     if (predictor === "sigma") return sigma(scores, law);
-    return KINDS[predictor](scores.map((u) => temperature * u));
+    return KINDS[predictor](scores.map((u) => inverse_temperature * u));
   };
   const predictors = [...Object.keys(KINDS), "sigma"];
   // Whether the setting can be shown: its weights are known here, or given
@@ -103,7 +103,7 @@
     return Object.assign({}, of, { length: weights.length, weights: weights, rows: rows, possible: true, top: size.indexOf(Math.max(...size)), location: of.location ?? -1 });
   }
 
-  /* All numbers of a setting {dim, length, gamma, signal (null: sqrt(dim/2)), noise, predictor, temperature,
+  /* All numbers of a setting {dim, length, gamma, signal (null: sqrt(dim/2)), noise, predictor, inverse_temperature,
      overlaps: {kappa, eta, theta, nu, rho}, seed} and, where the sequence is given instead of drawn, `drawn`: {tokens
      (L, 4) in the frame, rest (L) squared lengths outside, location, truth}. `possible` is false, and the head's numbers are missing, where
      no unit vectors have these overlaps. */
@@ -122,7 +122,7 @@
     out.head = head;
     out.scores = made.tokens.map((x) => dot(x, head.k));
     out.values = made.tokens.map((x) => dot(x, head.v));
-    out.weights = stage.weights(setting.predictor, setting.temperature, out.scores, law);
+    out.weights = stage.weights(setting.predictor, setting.inverse_temperature, out.scores, law);
     out.prediction = dot(out.weights, out.values);
     const size = out.weights.map(Math.abs);
     out.top = size.indexOf(Math.max(...size));

@@ -33,7 +33,7 @@ EXAMPLE_DIGITS = 6  # significant digits of what is only drawn
 # address of a view -> what it is, in words
 EXAMPLE_ADDRESSES: dict[str, dict[str, str]] = {
     "landscape": {
-        "predictor=softmax&temperature=2": "softmax, temperature 2",
+        "predictor=softmax&inverse_temperature=2": "softmax, inverse temperature 2",
         "predictor=sigma": "optimal sigma",
     },
     "samples": {

@@ -1,7 +1,7 @@
 """Tables of what the plain files cannot compute: log excess risks at the oracle directions.
 
-notation: gam2 = gamma^2, s = signal, d = dim, L = length, lam = temperature; x = the coordinate in
-which an axis is interpolated.
+notation: gam2 = gamma^2, s = signal, d = dim, L = length, lam = inverse temperature; x = the
+coordinate in which an axis is interpolated.
 
     softmax   over (gam2, s, L, lam)      depends on d through s alone: the scores X.k* decide
     sigma     over (gam2, s, L)           the best activation, again through s alone
@@ -86,20 +86,20 @@ class Table:
 
 
 # Nodes include the defaults and what the tours show (d = 8, 20, 50, 100, 400: s = sqrt(d/2)), so that
-# these are read between temperatures alone
+# these are read between inverse temperatures alone
 GAMMA2_NODES = (0.1, 0.13, 0.16, 0.2, 0.25, 0.32, 0.4, 0.5, 0.6, 0.72, 0.86, 1.0)
 SIGNAL_NODES = (1.5, 2.0, 2.5, 3.0, 3.6, 4.2, 5.0, 6.0, 7.5, 9.0, 10.5, 12.5, 16.5)
 TOUR_SIGNALS = tuple(math.sqrt(d / 2) for d in (20, 100, 400))
 SIGNAL_AXIS = Axis("signal", tuple(sorted({*SIGNAL_NODES, *TOUR_SIGNALS})), "plain")
 LENGTH_NODES = (2, 3, 4, 5, 7, 10, 15, 22, 33, 50, 70, 100, 150, 250, 500, 1000)
 DIM_NODES = (5, 6, 8, 10, 14, 20, 28, 38, 50, 70, 100, 140, 200, 280, 400, 450)
-TEMPERATURE_NODES = tuple(np.geomspace(1e-3, 1e2, 51).tolist())
+INVERSE_TEMPERATURE_NODES = tuple(np.geomspace(1e-3, 1e2, 51).tolist())
 TABLE_AXES: dict[str, tuple[Axis, ...]] = {
     "softmax": (
         Axis("gamma2", (0.1, 0.14, 0.2, 0.3, 0.5, 0.7, 1.0), "log"),
         SIGNAL_AXIS,
         Axis("length", (2, 3, 5, 10, 20, 45, 100, 300, 1000), "log", whole=True),
-        Axis("temperature", TEMPERATURE_NODES, "log"),
+        Axis("inverse_temperature", INVERSE_TEMPERATURE_NODES, "log"),
     ),
     "sigma": (
         Axis("gamma2", GAMMA2_NODES, "log"),

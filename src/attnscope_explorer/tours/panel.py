@@ -1,8 +1,8 @@
 """A step beside its view in the live page: /tour/NAME/K, and the list of all tours: /tour.
 
 The address of a step is short: its knobs go without saying. Turn one, and the address says them all:
-/tour/NAME/K?temperature=0.2. Sentences with formulas are HTML (MathML, which Dash has no elements
-for): they travel in a store, and assets/tours.js puts them into their places.
+/tour/NAME/K?inverse_temperature=0.2. Sentences with formulas are HTML (MathML, which Dash has no
+elements for): they travel in a store, and assets/tours.js puts them into their places.
 """
 
 from __future__ import annotations

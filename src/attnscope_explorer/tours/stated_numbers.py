@@ -16,8 +16,8 @@ import numpy as np
 __all__ = [
     "bag_value",
     "bags_per_dimension",
+    "best_inverse_temperature",
     "best_risk",
-    "best_temperature",
     "curve_value",
     "default_value",
     "held_out_result",
@@ -91,15 +91,15 @@ def point_value(query: str, name: str, what: str) -> float:
 
 
 def swapped_and_oracle_cross() -> float:
-    """The temperature at which both minima have one risk, at d = 400 and L = 10."""
+    """The inverse temperature at which both minima have one risk, at d = 400 and L = 10."""
     from scipy.optimize import brentq
 
     import attnscope as at
 
     task = at.SingleLocation(dim=400, length=10)
 
-    def gap(temperature: float) -> float:
-        points = at.stationary_points(task, at.Erf(temperature))
+    def gap(inverse_temperature: float) -> float:
+        points = at.stationary_points(task, at.Erf(inverse_temperature))
         risks = {p.name: p.risk.value for p in points}
         return float(np.subtract(risks["oracle"], risks["swapped"]))
 
@@ -110,20 +110,20 @@ def swapped_and_oracle_cross() -> float:
 
 
 @deferred
-def best_temperature(query: str, name: str) -> float:
+def best_inverse_temperature(query: str, name: str) -> float:
     """Of a predictor, in the risk view."""
     return float(view_values("risk", query)["optima"][name][0])
 
 
 @deferred
 def best_risk(query: str, name: str) -> float:
-    """At its best temperature."""
+    """At its best inverse temperature."""
     return float(np.exp(view_values("risk", query)["optima"][name][1]))
 
 
 @deferred
 def risk_at(query: str, name: str, x: float | None = None) -> float:
-    """Of a curve of the risk view, at x on its axis; at the chosen temperature without x."""
+    """Of a curve of the risk view, at x on its axis; at the chosen inverse temperature without x."""
     names = view_values("risk", query)
     if x is None:
         return float(np.exp(names["at_chosen"][name]))

@@ -1,7 +1,7 @@
 r"""A tour is a list of steps; a step is a sentence, a formula, a view with its knobs, and a question.
 
-    step.view, step.query     what is shown: /landscape?temperature=0.05, as in the address bar
-    step.turned               the query after the one knob that the question asks to turn, or ""
+    step.view, step.query     what is shown: /landscape?inverse_temperature=0.05, as in the address
+    bar step.turned               the query after the one knob that the question asks to turn, or ""
     step.numbers              text -> a function that computes it: every number that the sentence, the
                               question or the answer states is here, or is the value of a knob. A
                               test computes them all and compares to the last digit written

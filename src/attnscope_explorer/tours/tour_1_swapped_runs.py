@@ -24,7 +24,7 @@ def _predicted_count() -> float:
     names = view_values("landscape", BOTH_MINIMA_PLANE)
     run = names["run"]
     start = Overlaps(*run.log[:, :, 0])
-    told = basin_prediction(names["task"], float(run.temperature[0]), start)
+    told = basin_prediction(names["task"], float(run.inverse_temperature[0]), start)
     return float((told == run.outcome).sum())
 
 
@@ -124,17 +124,21 @@ TOUR = Tour(
             ),
             formula=r"T ~ (2/sqrt(pi)) lambda \swapped{theta} sqrt(d/2) Y",
             view="landscape",
-            query=f"temperature=0.05&{SWAPPED_PLANE}",
-            question="Here theta is 1. Turn the temperature lambda to 0.1: where does the star go?",
+            query=f"inverse_temperature=0.05&{SWAPPED_PLANE}",
+            question="Here theta is 1. Turn the inverse temperature lambda to 0.1: where does the star go?",
             answer=(
                 "Down to theta = 0.63. The weights have become twice as strong, so less of the shift "
                 "has to be read."
             ),
             claims=("slr-12", "slr-13"),
-            turned=f"temperature=0.1&{SWAPPED_PLANE}",
+            turned=f"inverse_temperature=0.1&{SWAPPED_PLANE}",
             numbers={
-                "1": point_value(f"temperature=0.05&{SWAPPED_PLANE}", "swapped", "theta"),
-                "0.63": point_value(f"temperature=0.1&{SWAPPED_PLANE}", "swapped", "theta"),
+                "1": point_value(
+                    f"inverse_temperature=0.05&{SWAPPED_PLANE}", "swapped", "theta"
+                ),
+                "0.63": point_value(
+                    f"inverse_temperature=0.1&{SWAPPED_PLANE}", "swapped", "theta"
+                ),
             },
         ),
         Step(
@@ -146,26 +150,26 @@ TOUR = Tour(
             ),
             formula=r"\oracle{R(kappa = nu = 1)} > \swapped{R(eta = 1, theta)}",
             view="landscape",
-            query=f"temperature=0.05&{BOTH_MINIMA_PLANE}",
-            question="Read the risks in the legend. Which is lower? And at temperature 0.1?",
+            query=f"inverse_temperature=0.05&{BOTH_MINIMA_PLANE}",
+            question="Read the risks in the legend. Which is lower? And at inverse temperature 0.1?",
             answer=(
                 "At 0.05 the swapped one is lower, 0.0499 against 0.0793; at 0.1 the oracle is, "
                 "0.1135 against 0.1155. They change places at 0.0907."
             ),
             claims=("slr-13",),
-            turned=f"temperature=0.1&{BOTH_MINIMA_PLANE}",
+            turned=f"inverse_temperature=0.1&{BOTH_MINIMA_PLANE}",
             numbers={
                 "0.0499": point_value(
-                    f"temperature=0.05&{BOTH_MINIMA_PLANE}", "swapped", "risk"
+                    f"inverse_temperature=0.05&{BOTH_MINIMA_PLANE}", "swapped", "risk"
                 ),
                 "0.0793": point_value(
-                    f"temperature=0.05&{BOTH_MINIMA_PLANE}", "oracle", "risk"
+                    f"inverse_temperature=0.05&{BOTH_MINIMA_PLANE}", "oracle", "risk"
                 ),
                 "0.1155": point_value(
-                    f"temperature=0.1&{BOTH_MINIMA_PLANE}", "swapped", "risk"
+                    f"inverse_temperature=0.1&{BOTH_MINIMA_PLANE}", "swapped", "risk"
                 ),
                 "0.1135": point_value(
-                    f"temperature=0.1&{BOTH_MINIMA_PLANE}", "oracle", "risk"
+                    f"inverse_temperature=0.1&{BOTH_MINIMA_PLANE}", "oracle", "risk"
                 ),
                 "0.0907": swapped_and_oracle_cross,
             },

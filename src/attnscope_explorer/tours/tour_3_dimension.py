@@ -17,7 +17,7 @@ SMALL_DIM = "dim=8"
 LARGE_DIM = "dim=400"
 AGAINST_DIM = "against=dim"
 AGAINST_LENGTH = "against=length&dim=20"
-FIXED_TEMPERATURE = "against=dim&tuning=fixed"
+FIXED_INVERSE_TEMPERATURE = "against=dim&tuning=fixed"
 
 
 def _signal_length(query: str) -> float:
@@ -114,9 +114,9 @@ TOUR = Tour(
         Step(
             title="Every head profits, not alike",
             sentence=(
-                r"The risk of each kind of head, at its best temperature, against d; both axes are "
-                r"logarithmic. A straight line is a power of d; what bends down falls faster than any "
-                r"power."
+                r"The risk of each kind of head, at its best inverse temperature, against d; both "
+                r"axes are logarithmic. A straight line is a power of d; what bends down falls "
+                r"faster than any power."
             ),
             formula=r"\erf{R} ~ log(d)/d",
             view="risk",
@@ -136,22 +136,22 @@ TOUR = Tour(
             },
         ),
         Step(
-            title="But only if the temperature follows",
+            title="But only if the inverse temperature follows",
             sentence=(
-                r"Now all heads keep the temperature 0.1 at every d. \erf{erf} stops improving: from "
-                r"some d on its weight on the right token is 1, and the others keep their noise."
+                r"Now all heads keep the inverse temperature 0.1 at every d. \erf{erf} stops "
+                r"improving: from some d on its weight on the right token is 1, and the others keep their noise."
             ),
             formula=r"\erf{R} -> (L - 1) E(erf(lambda s_l)^2)",
             view="risk",
-            query=FIXED_TEMPERATURE,
-            question="At which risk does erf come to rest? Then set Temperatures to best for each.",
+            query=FIXED_INVERSE_TEMPERATURE,
+            question="At which risk does erf come to rest? Then set Inverse temperatures to best for each.",
             answer=(
-                "At 0.112, and no dimension helps any more. With the best temperature for each d it "
-                "goes down again: the best temperature falls as d grows."
+                "At 0.112, and no dimension helps any more. With the best inverse temperature for "
+                "each d it goes down again: the best inverse temperature falls as d grows."
             ),
             claims=("slr-04", "slr-14"),
             turned=AGAINST_DIM,
-            numbers={"0.112": risk_at(FIXED_TEMPERATURE, "erf", 1e6)},
+            numbers={"0.112": risk_at(FIXED_INVERSE_TEMPERATURE, "erf", 1e6)},
         ),
         Step(
             title="What no dimension repairs",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from attnscope_explorer.tours.stated_numbers import (
+    best_inverse_temperature,
     best_risk,
-    best_temperature,
     prediction_or_label,
     risk_at,
     token_weight,
@@ -18,7 +18,7 @@ EQUAL_VARIANCES = "dim=8&gamma2=1"
 
 
 def _bayes_risk(query: str) -> float:
-    """The Bayes risk of a risk view against temperature."""
+    """The Bayes risk of a risk view against inverse temperature."""
     return risk_at(query, "Bayes", 0.0)()
 
 
@@ -33,7 +33,7 @@ TOUR = Tour(
                 r"\informative{One token} of ten, shifted along a key direction k*, decides the label. "
                 r"\erf{erf} bends each token's score s_l = k*.x_l on its own. \softmax{Softmax} lets the "
                 r"tokens compete: each gets a share, and the shares add up to 1. lambda is the "
-                r"temperature, here the best for each."
+                r"inverse temperature, here the best for each."
             ),
             formula=(
                 r"w_l = \erf{erf(lambda s_l)}; "
@@ -73,9 +73,9 @@ TOUR = Tour(
         Step(
             title="Over all sequences",
             sentence=(
-                r"The risk, the mean squared error over all sequences, against the temperature, for "
-                r"d = 50 numbers a token. The dashed line at the bottom is the \bayes{Bayes risk}: no "
-                r"predictor whatsoever gets below it."
+                r"The risk, the mean squared error over all sequences, against the inverse "
+                r"temperature, for d = 50 numbers a token. The dashed line at the bottom is the "
+                r"\bayes{Bayes risk}: no predictor whatsoever gets below it."
             ),
             formula=r"R = E(Y - T)^2",
             view="risk",
@@ -131,27 +131,27 @@ TOUR = Tour(
             sentence=(
                 r"gamma^2 is the variance of the informative token around its mean. Where it is 1, as for "
                 r"all the other tokens, \softmax{softmax} comes down to the dashed \bayes{Bayes line} and "
-                r"touches it, at the temperature that equals the shift."
+                r"touches it, at the inverse temperature that equals the shift."
             ),
             formula=r"lambda = sqrt(d/2)",
             view="risk",
             query="dim=50&gamma2=1",
-            question="At which temperature does it touch, and what is the risk there?",
+            question="At which inverse temperature does it touch, and what is the risk there?",
             answer=(
                 "At lambda = 5, the square root of half of 50, with risk 0.00255: the Bayes risk to all "
                 "digits shown. No predictor can do better than this head."
             ),
             claims=("beyond-01", "slr-14"),
             numbers={
-                "5": best_temperature("dim=50&gamma2=1", "softmax"),
+                "5": best_inverse_temperature("dim=50&gamma2=1", "softmax"),
                 "0.00255": lambda: _bayes_risk("dim=50&gamma2=1"),
             },
         ),
         Step(
             title="Because its weights are probabilities",
             sentence=(
-                r"The reason, in one sequence of few dimensions: at this temperature the weights of "
-                r"softmax are the exact probabilities p_l of each token to have decided."
+                r"The reason, in one sequence of few dimensions: at this inverse temperature the "
+                r"weights of softmax are the exact probabilities p_l of each token to have decided."
             ),
             formula=r"\softmax{w_l} = \bayes{p_l}",
             view="posterior",

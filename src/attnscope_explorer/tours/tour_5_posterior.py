@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attnscope_explorer.tours.stated_numbers import (
-    best_temperature,
+    best_inverse_temperature,
     prediction_or_label,
     risk_at,
     token_number,
@@ -20,9 +20,11 @@ SMALL_VARIANCE = "dim=8&gamma2=0.1"
 LONG_SEQUENCE = "length=100"
 
 
-def _softmax_temperature() -> float:
+def _softmax_inverse_temperature() -> float:
     """Of softmax where its weights are the posterior."""
-    return float(view_values("posterior", EQUAL_VARIANCES_SEED_2)["temperatures"]["softmax"])
+    return float(
+        view_values("posterior", EQUAL_VARIANCES_SEED_2)["inverse_temperatures"]["softmax"]
+    )
 
 
 TOUR = Tour(
@@ -102,13 +104,13 @@ TOUR = Tour(
             question="Compare the panels of the posterior and of softmax, and their rows in the table.",
             answer=(
                 "They are the same: weight 0.224 on the deciding token and prediction 0.396 in both, at "
-                "temperature 2."
+                "inverse temperature 2."
             ),
             claims=("beyond-01", "exch-18"),
             numbers={
                 "0.224": token_weight(EQUAL_VARIANCES_SEED_2, "softmax"),
                 "0.396": prediction_or_label(EQUAL_VARIANCES_SEED_2, "bayes"),
-                "2": _softmax_temperature,
+                "2": _softmax_inverse_temperature,
             },
         ),
         Step(
@@ -160,8 +162,8 @@ TOUR = Tour(
             title="On average, at every dimension",
             sentence=(
                 r"What is left of the risk is the probability that one cannot give to the right token. "
-                r"With gamma^2 = 1 the curve of \softmax{softmax} at its best temperature is drawn in "
-                r"orange, the \bayes{Bayes risk} dashed."
+                r"With gamma^2 = 1 the curve of \softmax{softmax} at its best inverse temperature "
+                r"is drawn in orange, the \bayes{Bayes risk} dashed."
             ),
             formula=r"\bayes{R} = 1 - E(p_J)",
             view="risk",
@@ -169,14 +171,14 @@ TOUR = Tour(
             question="Do you see two curves or one? What is the risk at d = 4?",
             answer=(
                 "One: the dashes lie on the orange line at every d, 0.667 at d = 4. Attention has become "
-                "inference; the best temperature at d = 400, 14.1, is again the shift."
+                "inference; the best inverse temperature at d = 400, 14.1, is again the shift."
             ),
             claims=("beyond-01", "exch-18"),
             numbers={
                 "4": lambda: view_values("risk", "against=dim&gamma2=1")["xs"][0],
                 "400": lambda: view_values("risk", "against=dim&gamma2=1")["task"].dim,
                 "0.667": risk_at("against=dim&gamma2=1", "Bayes", 4),
-                "14.1": best_temperature("against=dim&gamma2=1", "softmax"),
+                "14.1": best_inverse_temperature("against=dim&gamma2=1", "softmax"),
             },
         ),
     ),

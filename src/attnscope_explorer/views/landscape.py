@@ -275,5 +275,6 @@ def _note(state: State, names: dict[str, Any]) -> str:
 
 def _hidden_knobs(state: State) -> frozenset[str]:
     return frozenset(
-        {state.x, state.y} | ({"temperature"} if state.predictor == "sigma" else set())
+        {state.x, state.y}
+        | ({"inverse_temperature"} if state.predictor == "sigma" else set())
     )

@@ -50,7 +50,7 @@ def posterior(state: State) -> ViewResult:
     code = lines(state)
     names = computed(code)
     figure = _figure(names)
-    hidden = frozenset({"temperature"} if state.tuning == "best" else ())
+    hidden = frozenset({"inverse_temperature"} if state.tuning == "best" else ())
     header = (
         "predictor",
         "weight on the true token",
@@ -76,17 +76,24 @@ def _add_stage(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> d
         "optimal sigma": "sigma"
     }
     for i, name in enumerate(names["weights"], start=4):  # after scores, values and posterior
-        temperature = names["temperatures"].get(name, state.temperature)
-        changed = {"predictor": words[name], "temperature": float(temperature)}
+        inverse_temperature = names["inverse_temperatures"].get(
+            name, state.inverse_temperature
+        )
+        changed = {
+            "predictor": words[name],
+            "inverse_temperature": float(inverse_temperature),
+        }
         for trace in plotly["data"]:
             if trace["xaxis"] == f"x{i}":
                 meta = {"setting": changed, "choice": name}
                 meta["label"] = f"{name} at the oracle directions"
                 trace["meta"] = trace.get("meta", {}) | meta
-    temperature = float(names["temperatures"]["softmax"])
+    inverse_temperature = float(names["inverse_temperatures"]["softmax"])
     batch = names["batch"]
     drawn = sequence(batch.tokens[0], names["task"], names["location"], names["label"])
-    first = setting(state, predictor="softmax", temperature=temperature, drawn=drawn)
+    first = setting(
+        state, predictor="softmax", inverse_temperature=inverse_temperature, drawn=drawn
+    )
     return add_stage(plotly, first, ORACLE, "softmax at the oracle directions")
 
 
@@ -101,9 +108,9 @@ def _advice(state: State, names: dict[str, Any]) -> list[Advice]:
 
 def lines(state: State) -> str:
     how = (
-        "at.optimal_temperature(task, family)[0]"
+        "at.optimal_inverse_temperature(task, family)[0]"
         if state.tuning == "best"
-        else repr(state.temperature)
+        else repr(state.inverse_temperature)
     )
     return f"""{HEADER}
 task = {task_line(state)}
@@ -111,9 +118,9 @@ batch = task.sample(1, seed={state.seed})
 location, label = batch.location[0], batch.target[0]  # locations count from 0
 
 families = {families(PAPER_PREDICTORS)}
-temperatures = {{name: {how} for name, family in families.items()}}
+inverse_temperatures = {{name: {how} for name, family in families.items()}}
 predictors = {{"optimal sigma": at.optimal_sigma(task)}}
-predictors |= {{name: family(temperatures[name]) for name, family in families.items()}}
+predictors |= {{name: family(inverse_temperatures[name]) for name, family in families.items()}}
 
 k, v = task.key, task.value
 scores, values = batch.tokens[0] @ k, batch.tokens[0] @ v
@@ -138,8 +145,12 @@ def _figure(names: dict[str, Any]) -> Figure:
         )
     )
     for name, weights in names["weights"].items():
-        temperature = names["temperatures"].get(name)
-        title = name if temperature is None else f"{name}, temperature {temperature:.3g}"
+        inverse_temperature = names["inverse_temperatures"].get(name)
+        title = (
+            name
+            if inverse_temperature is None
+            else f"{name}, inverse temperature {inverse_temperature:.3g}"
+        )
         panels.append(_stems(title, "weight", weights, where))
     return Figure("one sequence", tuple(panels), columns=2)
 

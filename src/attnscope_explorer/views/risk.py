@@ -1,4 +1,4 @@
-"""Exact excess risk of every predictor at the oracle directions against temperature,
+"""Exact excess risk of every predictor at the oracle directions against inverse temperature,
 dimension or length, with what frames it.
 """
 
@@ -36,8 +36,8 @@ TASK_SPANS: dict[str, tuple[float, float, int]] = {
     "dim": (4, 1_000_000, 17),
     "length": (2, 1000, 12),
 }
-# Points where no best temperature is sought; a best softmax temperature takes 0.2 s, hence the few
-# points above
+# Points where no best inverse temperature is sought; a best softmax inverse temperature takes 0.2
+# s, hence the few points above
 FIXED_POINTS = 41
 REFERENCE_COLOURS = {"best linear predictor": 4, "null": 6, "Bayes": 5}  # and their colours
 # solid beside the dashed Bayes: the best of its kind, and the best of all
@@ -52,10 +52,10 @@ def risk(state: State) -> ViewResult:
     names = computed(code)
     figure = _figure(state, names)
     hidden = {"seed", *unused_knobs("risk", state.task)}  # nothing is drawn
-    hidden.add(state.against if state.against != "temperature" else "tuning")
-    if state.tuning == "best" and state.against != "temperature":
-        hidden.add("temperature")
-    header = ("curve", "temperature", "excess risk", "where")
+    hidden.add(state.against if state.against != "inverse_temperature" else "tuning")
+    if state.tuning == "best" and state.against != "inverse_temperature":
+        hidden.add("inverse_temperature")
+    header = ("curve", "inverse temperature", "excess risk", "where")
     return ViewResult(
         figure,
         _add_stage(plotly_dict(figure), state, names),
@@ -68,22 +68,26 @@ def risk(state: State) -> ViewResult:
 
 
 def _add_stage(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict[str, Any]:
-    """Each curve's predictor at the oracle directions, at the temperature, dimension or length
-    under the mouse; a curve of best temperatures has that of the chosen task.
+    """Each curve's predictor at the oracle directions, at the inverse temperature, dimension or
+    length under the mouse; a curve of best inverse temperatures has that of the chosen task.
     """
     words = {PREDICTORS[word].label: word for word in compared(state)}
     words["optimal sigma"] = "sigma"
     best = {name: t for name, (t, _) in names["optima"].items() if t > 0}
-    own = state.against == "temperature" or state.tuning == "fixed"
+    own = state.against == "inverse_temperature" or state.tuning == "fixed"
     for trace in plotly["data"]:
         name = trace.get("name", "")
         if name in words:
-            at = state.temperature if own else best.get(name, state.temperature)
-            changed = {"predictor": words[name], "temperature": at}
+            at = (
+                state.inverse_temperature
+                if own
+                else best.get(name, state.inverse_temperature)
+            )
+            changed = {"predictor": words[name], "inverse_temperature": at}
             trace["meta"] = {"setting": changed, "label": f"{name} at the oracle"}
     first = setting(state, predictor="softmax")
     if "softmax" in best:
-        first["temperature"] = best["softmax"]
+        first["inverse_temperature"] = best["softmax"]
     axis = state.against if own else None
     return add_stage(plotly, first, ORACLE, "softmax at the oracle", axis=axis)
 
@@ -94,7 +98,7 @@ def lines(state: State) -> str:
     return f'''{HEADER}{registry_import(others)}
 oracle = at.Overlaps.oracle()
 families = {usual}
-others = {others}  # whose best temperatures take seconds
+others = {others}  # whose best inverse temperatures take seconds
 
 
 def log_excess(compute):
@@ -119,21 +123,21 @@ def references(task):
 
 
 def best(task, family):
-    """(temperature, log excess) at the best temperature."""
+    """(inverse temperature, log excess) at the best inverse temperature."""
     try:
-        temperature, risk = at.optimal_temperature(task, family)
-        return temperature, risk.log_excess
+        inverse_temperature, risk = at.optimal_inverse_temperature(task, family)
+        return inverse_temperature, risk.log_excess
     except at.AttnscopeError:
         return np.nan, np.nan
 
 
 task = {task_line(state)}
 optima = {{name: best(task, family) for name, family in families.items()}}
-{_against_temperature(state) if state.against == "temperature" else _against_task(state)}'''
+{_against_inverse_temperature(state) if state.against == "inverse_temperature" else _against_task(state)}'''
 
 
-def _against_temperature(state: State) -> str:
-    return f"""chosen = {state.temperature!r}
+def _against_inverse_temperature(state: State) -> str:
+    return f"""chosen = {state.inverse_temperature!r}
 xs = np.geomspace(1e-3, 1e2, 61)
 curves, at_chosen = {{}}, {{}}
 for name, family in (families | others).items():
@@ -151,7 +155,7 @@ def _against_task(state: State) -> str:
     point = (
         "best(task, family)[1]"
         if state.tuning == "best"
-        else f"log_excess(lambda: at.risk(task, family({state.temperature!r}), oracle))"
+        else f"log_excess(lambda: at.risk(task, family({state.inverse_temperature!r}), oracle))"
     )
     return f"""xs = np.unique(np.geomspace({low}, {high}, {points}).round())
 tasks = [{one} for x in xs]
@@ -173,25 +177,28 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
         Line(x, np.exp(values), name, color=color[name], dashed=name in REFERENCE_COLOURS)
         for name, values in names["curves"].items()
     ]
-    if state.against == "temperature":
-        for name, (temperature, log_value) in names["optima"].items():
-            if temperature > 0:
+    if state.against == "inverse_temperature":
+        for name, (inverse_temperature, log_value) in names["optima"].items():
+            if inverse_temperature > 0:
                 marks.append(
                     Points(
-                        [temperature],
+                        [inverse_temperature],
                         [np.exp(log_value)],
-                        "best temperature",
+                        "best inverse temperature",
                         color=color[name],
                     )
                 )
         chosen = [
-            (state.temperature, np.exp(v))
+            (state.inverse_temperature, np.exp(v))
             for v in names["at_chosen"].values()
             if np.isfinite(v)
         ]
         marks.append(
             Points(
-                [x for x, _ in chosen], [y for _, y in chosen], "chosen temperature", color=6
+                [x for x, _ in chosen],
+                [y for _, y in chosen],
+                "chosen inverse temperature",
+                color=6,
             )
         )
     shown = np.exp(np.concatenate(list(names["curves"].values())))
@@ -212,24 +219,33 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
 
 
 def _rows(state: State, names: dict[str, Any]) -> list[tuple[str, ...]]:
-    """One row per curve: its best temperature and risk there, or, against d or L,
+    """One row per curve: its best inverse temperature and risk there, or, against d or L,
     its risk at both ends.
     """
     rows: list[tuple[str, ...]] = []
     for name, values in names["curves"].items():
         if name in names["optima"]:
-            temperature, value = names["optima"][name]
-            rows.append((name, number(temperature), power(value), "best temperature"))
-        if state.against != "temperature":
+            inverse_temperature, value = names["optima"][name]
+            rows.append(
+                (name, number(inverse_temperature), power(value), "best inverse temperature")
+            )
+        if state.against != "inverse_temperature":
             ends = ((names["xs"][i], values[i]) for i in (0, -1))
             rows += [
                 (name, "", _risk_text(v), f"at {state.against} {x:.0f}") for x, v in ends
             ]
         elif name in names["at_chosen"]:
             chosen = _risk_text(names["at_chosen"][name])
-            rows.append((name, number(state.temperature), chosen, "chosen temperature"))
+            rows.append(
+                (
+                    name,
+                    number(state.inverse_temperature),
+                    chosen,
+                    "chosen inverse temperature",
+                )
+            )
         else:
-            rows.append((name, "", power(values[0]), "any temperature"))
+            rows.append((name, "", power(values[0]), "any inverse temperature"))
     return rows
 
 
@@ -242,16 +258,14 @@ def _note(state: State) -> str:
         "All at the oracle directions k = k*, v = v*; excess is the risk over the squared "
         "label noise. "
     )
-    if state.against == "temperature":
-        return where + "Optimal sigma and the dashed references have no temperature."
+    if state.against == "inverse_temperature":
+        return where + "Optimal sigma and the dashed references have no inverse temperature."
     how = (
-        "each at its best temperature"
+        "each at its best inverse temperature"
         if state.tuning == "best"
-        else f"at temperature {state.temperature:g}"
+        else f"at inverse temperature {state.inverse_temperature:g}"
     )
-    few = (
-        "Only erf, softmax and linear are drawn: the best temperatures of others take long. "
-    )
+    few = "Only erf, softmax and linear are drawn: the best inverse temperatures of others take long. "
     how += ". " + few if state.tuning == "best" and state.compared == "all" else ". "
     return (
         where

@@ -40,13 +40,13 @@ SEQUENCES_PER_POINT = (
 )
 BAR_STANDARD_ERRORS = 2.0  # standard errors
 PLANTED_SPANS: dict[str, tuple[float, float, int]] = {
-    "temperature": (1e-3, 1e2, 41),
+    "inverse_temperature": (1e-3, 1e2, 41),
     "dim": (4, 1_000_000, 9),
     "length": (2, 1000, 9),
 }
-# Where a point costs 20 ms and more: seconds at higher temperatures, or for the Bayes risk of
-# longer sequences
-SLOW_SPANS = PLANTED_SPANS | {"temperature": (1e-2, 10, 21), "length": (2, 100, 7)}
+# Where a point costs 20 ms and more: seconds at higher inverse temperatures, or for the Bayes risk
+# of longer sequences
+SLOW_SPANS = PLANTED_SPANS | {"inverse_temperature": (1e-2, 10, 21), "length": (2, 100, 7)}
 MATRIX_DIM = 10_000  # a task of at most so many dimensions holds a matrix of that size
 MOST_MATRIX_DIM = 1000  # of such a task here: a point takes half a second
 LOWEST_DRAWN_RISK = 1e-40  # drawn down to here, as in the view of single-location regression
@@ -107,9 +107,11 @@ def risks(task, predictor):
 def planted_risk(state: State) -> ViewResult:
     """The view of a task other than single-location regression."""
     names_of = arguments_of(state.task)
-    if state.against != "temperature" and state.against not in names_of:
+    if state.against != "inverse_temperature" and state.against not in names_of:
         those = ", ".join(
-            name for name in PLANTED_SPANS if name == "temperature" or name in names_of
+            name
+            for name in PLANTED_SPANS
+            if name == "inverse_temperature" or name in names_of
         )
         raise bad(
             "against", "the risk view", f"one of what this task has ({those})", state.against
@@ -122,7 +124,7 @@ def planted_risk(state: State) -> ViewResult:
     code = lines(state)
     names = computed(code)
     hidden = {"tuning", *unused_knobs("risk", state.task)}
-    if state.against != "temperature":
+    if state.against != "inverse_temperature":
         hidden.add(state.against)
     figure = _figure(state, names)
     header = ("curve", "where", _measure(state), "±", "how")
@@ -138,8 +140,8 @@ def lines(state: State) -> str:
     classes = has_classes(state_task(state))
     known = families(compared(state))
     body = (
-        _against_temperature(state)
-        if state.against == "temperature"
+        _against_inverse_temperature(state)
+        if state.against == "inverse_temperature"
         else _against_task(state)
     )
     measured = (CLASS_LINES if classes else VALUE_LINES).format(
@@ -179,9 +181,9 @@ def _span(state: State) -> tuple[float, float, int]:
     return (SLOW_SPANS if slow else PLANTED_SPANS)[state.against]
 
 
-def _against_temperature(state: State) -> str:
+def _against_inverse_temperature(state: State) -> str:
     low, high, points = _span(state)
-    return f"""chosen = {state.temperature!r}
+    return f"""chosen = {state.inverse_temperature!r}
 xs = np.geomspace({low}, {high}, {points})
 curves = {{}}
 at_chosen = {{}}
@@ -198,7 +200,7 @@ def _against_task(state: State) -> str:
 tasks = [{task_line(state, **{state.against: "int(x)"})} for x in xs]
 curves = {{}}
 for name, family in families.items():
-    curves[name] = np.array([risks(task, family({state.temperature!r})) for task in tasks])
+    curves[name] = np.array([risks(task, family({state.inverse_temperature!r})) for task in tasks])
 framed = [references(task) for task in tasks]
 curves |= {{name: np.array([row[name] for row in framed]) for name in framed[0]}}
 """
@@ -242,15 +244,20 @@ def _figure(state: State, names: dict[str, Any]) -> Figure:
     marks: list[Mark] = []
     for name, values in names["curves"].items():
         marks += _curve(names["xs"], values, name, color[name], limits[0])
-    if state.against == "temperature":
+    if state.against == "inverse_temperature":
         chosen = [row for row in names["at_chosen"].values() if np.isfinite(row[0])]
-        places = [state.temperature] * len(chosen)
+        places = [state.inverse_temperature] * len(chosen)
         bars = [BAR_STANDARD_ERRORS * row[1] if row[2] else 0.0 for row in chosen]
         heights = [row[0] for row in chosen]
-        marks.append(Points(places, heights, "chosen temperature", color=6, error=bars))
+        marks.append(
+            Points(places, heights, "chosen inverse temperature", color=6, error=bars)
+        )
     label = AXIS_LABELS[state.against]
     measure = _measure(state)
-    across = [*names["xs"], *([state.temperature] if state.against == "temperature" else [])]
+    across = [
+        *names["xs"],
+        *([state.inverse_temperature] if state.against == "inverse_temperature" else []),
+    ]
     x_range = (min(across) / 1.1, max(across) * 1.1)  # room for a marker at either end
     panel = Panel(
         measure,
@@ -307,15 +314,19 @@ def _limits(names: dict[str, Any]) -> tuple[float, float]:
 def _rows(state: State, names: dict[str, Any]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for name, values in names["curves"].items():
-        if state.against != "temperature":
+        if state.against != "inverse_temperature":
             rows += [
                 _row(name, f"{state.against} {names['xs'][i]}", values[i]) for i in (0, -1)
             ]
         elif name in REFERENCE_METHODS:
-            rows.append(_row(name, "any temperature", values[0]))
+            rows.append(_row(name, "any inverse temperature", values[0]))
         else:
             rows.append(
-                _row(name, f"temperature {state.temperature:g}", names["at_chosen"][name])
+                _row(
+                    name,
+                    f"inverse temperature {state.inverse_temperature:g}",
+                    names["at_chosen"][name],
+                )
             )
             best = int(np.nanargmin(values[:, 0])) if np.isfinite(values[:, 0]).any() else 0
             rows.append(
@@ -350,8 +361,8 @@ def _note(state: State, names: dict[str, Any]) -> str:
     if sampled:
         how += "Bars are two standard errors. "
     at = (
-        f" Every predictor at temperature {state.temperature:g}."
-        if state.against != "temperature"
+        f" Every predictor at inverse temperature {state.inverse_temperature:g}."
+        if state.against != "inverse_temperature"
         else ""
     )
     what = MEASURE_NOTES[_measure(state)]

@@ -42,15 +42,15 @@ def samples(state: State) -> ViewResult:
 
 def _add_stage(plotly: dict[str, Any], state: State, names: dict[str, Any]) -> dict[str, Any]:
     """The head that message passing finds from the bags under the mouse. The informative tokens
-    differ by their mean alone, so that softmax at the temperature `signal` is the posterior of its
-    key.
+    differ by their mean alone, so that softmax at the inverse temperature `signal` is the posterior
+    of its key.
     """
     task = names["task"]
     reached = names["curves"][0]
     own = {
         name: getattr(task, name) for name in ("dim", "length", "gamma", "signal", "noise")
     }
-    found = setting(state, **own, predictor="softmax", temperature=task.signal)
+    found = setting(state, **own, predictor="softmax", inverse_temperature=task.signal)
     pairs = zip(reached.values["key_overlap"], reached.values["value_overlap"])
     heads = [head((a, 0.0, 0.0, b, 0.0)) for a, b in pairs]
     curve = {"x": [float(a) for a in reached.alpha], "heads": heads}

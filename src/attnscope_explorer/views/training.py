@@ -14,7 +14,7 @@ from attnscope.dynamics.overlap_runs import SAMPLED_SEQUENCES
 from attnscope.dynamics.trajectory import Trajectory
 from attnscope.figures.figure import Figure, Heat, Panel
 from attnscope.figures.render_plotly import plotly_dict
-from attnscope.predictors.temperature import InverseTime
+from attnscope.predictors.inverse_temperature import InverseTime
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.route import find_route
 from attnscope_explorer.knobs import SINGLE_LOCATION, unused_knobs
@@ -45,7 +45,7 @@ def training(state: State, run: Trajectory | None = None) -> ViewResult:
     header = ("outcome", "runs", "|kappa|", "|eta|", "|theta|", "|nu|", "excess risk", "risk")
     hidden = set(unused_knobs("training", state.task))
     if state.predictor == "sigma":
-        hidden |= {"temperature", "decay"}
+        hidden |= {"inverse_temperature", "decay"}
     if not state.batch:
         # it adds its square to the risk and leaves the population gradient alone
         hidden.add("noise")
@@ -82,7 +82,10 @@ def _add_stage(plotly: dict[str, Any], state: State, run: Trajectory, ended: boo
         i = _typical_run(run, np.flatnonzero(outcome == name))
         groups[str(name)] = [head(o) for o in run.log[:, i].T]
     first = next(iter(groups))
-    more = {"groups": groups, "temperatures": [float(x) for x in run.temperature]}
+    more = {
+        "groups": groups,
+        "inverse_temperatures": [float(x) for x in run.inverse_temperature],
+    }
     add_stage(plotly, setting(state), groups[first][-1], f"a typical run, {first}", **more)
 
 
@@ -99,7 +102,7 @@ def presets() -> dict[str, str]:
 
 
 def _preset(e: Experiment) -> State:
-    schedule = e.temperature
+    schedule = e.inverse_temperature
     first, decay = (
         (schedule.start, schedule.rate)
         if isinstance(schedule, InverseTime)
@@ -108,7 +111,7 @@ def _preset(e: Experiment) -> State:
     names = ("dim", "length", "noise", "step_size", "steps", "start")
     knobs: dict[str, Any] = {name: getattr(e, name) for name in names}
     return default_state("training").changed(
-        temperature=first,
+        inverse_temperature=first,
         decay=decay,
         gamma2=round(e.gamma**2, 12),
         batch=e.batch_size or 0,

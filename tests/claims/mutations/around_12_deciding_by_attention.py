@@ -57,8 +57,8 @@ MUTATIONS = (
     *replaced("finite-10", "sharper costs nothing", "_same_contexts", _sharper_is_better),
     *replaced("finite-30", "sharper costs nothing", "_same_contexts", _sharper_is_better),
     *replaced("best", "every class is like class 1", "_curve", _one_class),
-    *moved("best", "BEST_TEMPERATURES", entry=0, by=0.1),
-    *moved("best", "BEST_TEMPERATURES", entry=1, by=0.1),
+    *moved("best", "BEST_INVERSE_TEMPERATURES", entry=0, by=0.1),
+    *moved("best", "BEST_INVERSE_TEMPERATURES", entry=1, by=0.1),
     *replaced("class", "every class is served alike", "_same_contexts", _sharper_is_better),
     *moved("class", "LOST_BY_OTHER", entry=0),
     *replaced(

@@ -7,7 +7,7 @@ from helpers.mutation import moved, replaced
 from attnscope.predictors.attention import Softmax
 from attnscope.tasks.planted.random_length import RandomLength
 
-KEEP = ("_least_linear", "_figure", "optimal_temperature")
+KEEP = ("_least_linear", "_figure", "optimal_inverse_temperature")
 
 
 def _concave(risk):
@@ -43,13 +43,13 @@ MUTATIONS = (
         "softmax",
         "the inverse temperature is s^2",
         "_softmax",
-        lambda softmax: lambda: Softmax(softmax().temperature ** 2),
+        lambda softmax: lambda: Softmax(softmax().inverse_temperature ** 2),
     ),
     *replaced(
         "every",
         "the inverse temperature is s^2",
         "_softmax",
-        lambda softmax: lambda: Softmax(softmax().temperature ** 2),
+        lambda softmax: lambda: Softmax(softmax().inverse_temperature ** 2),
     ),
     *moved("gain", "SOFTMAX_SPREAD"),
     *moved("gain", "SOFTMAX_FIXED"),

@@ -3,7 +3,13 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
-KEEP = ("best_softmax", "_bayes_risk", "_sampled_losses", "_best_temperature", "_figure")
+KEEP = (
+    "best_softmax",
+    "_bayes_risk",
+    "_sampled_losses",
+    "_best_inverse_temperature",
+    "_figure",
+)
 
 
 def _independent(spread):
@@ -37,7 +43,7 @@ MUTATIONS = (
     *replaced(
         "same",
         "the best inverse temperature is larger at small a",
-        "_best_temperature",
+        "_best_inverse_temperature",
         lambda best: lambda m, a: 1.02 * best(m, a),
     ),
     *moved("best-at", "BEST_INVERSE_TEMPERATURE"),

@@ -3,7 +3,7 @@
 import numpy as np
 from helpers.mutation import moved, replaced
 
-KEEP = ("_best_and_risk", "_sampled_risks", "_figure", "optimal_temperature")
+KEEP = ("_best_and_risk", "_sampled_risks", "_figure", "optimal_inverse_temperature")
 
 
 def _repaired(exact):

@@ -42,7 +42,7 @@ MUTATIONS = (
         "the last step is an identity too",
         "predict",
         lambda predict: (
-            lambda predictor, *args: predict(Softmax(predictor.temperature), *args)
+            lambda predictor, *args: predict(Softmax(predictor.inverse_temperature), *args)
         ),
     ),
 )

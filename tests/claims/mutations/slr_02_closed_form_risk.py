@@ -14,7 +14,10 @@ def _blind_to(name):
     return lambda risk: (
         lambda task, predictor, o, *args: (
             unchecked_risk(
-                task, predictor, as_arrays(o._replace(**{name: 0.0})), predictor.temperature
+                task,
+                predictor,
+                as_arrays(o._replace(**{name: 0.0})),
+                predictor.inverse_temperature,
             )
             if isinstance(predictor, Erf) and not args
             else risk(task, predictor, o, *args)

@@ -8,7 +8,7 @@ from attnscope.dynamics.experiments import EXPERIMENTS
 from attnscope.dynamics.train import train
 from attnscope.predictors.attention import Erf
 
-KEEP = ("run_experiment", "_vectors", "_hot_runs")
+KEEP = ("run_experiment", "_vectors", "_sharp_runs")
 
 
 def _by_batches(*args, **kwargs):
@@ -16,7 +16,7 @@ def _by_batches(*args, **kwargs):
     e = EXPERIMENTS["init_manifold"]
     return train(
         e.task(),
-        Erf(e.temperature),
+        Erf(e.inverse_temperature),
         "manifold",
         16,
         400,

@@ -32,7 +32,7 @@ MUTATIONS = (
     *replaced("patience", "inverse temperature 0.1", "run_experiment", _cold),
     *replaced("settled", "inverse temperature 0.1", "run_experiment", _cold),
     *replaced("growth", "(k*, v*) is a minimum", "stationary_points", _as_minimum),
-    *moved("critical", "CRITICAL_TEMPERATURE"),
+    *moved("critical", "CRITICAL_INVERSE_TEMPERATURE"),
     *moved("null", "TIMES_NULL"),
     *moved("tilted", "TILTED_EXCESS"),
 )

@@ -85,8 +85,8 @@ MUTATIONS = (
     *replaced(
         "half", "nine in ten runs end at the oracle", "_train_engine", _most_at_the_oracle
     ),
-    *moved("chosen", "CHOSEN_TEMPERATURES", entry="oracle"),
-    *moved("chosen", "CHOSEN_TEMPERATURES", entry="swapped"),
+    *moved("chosen", "CHOSEN_INVERSE_TEMPERATURES", entry="oracle"),
+    *moved("chosen", "CHOSEN_INVERSE_TEMPERATURES", entry="swapped"),
     *replaced("chosen", "the norms stay as they were", "_train_engine", _norms_fixed),
     *moved("layers", "AT_ORACLE", up=False),
     *replaced(

@@ -113,7 +113,15 @@ ENGINES = {
 add("FullSgd", at.FullSgd, **HEAD, **ENGINE)
 add("FullPopulation", at.FullPopulation, **HEAD, step_size=0.01)
 add("PopulationExact", at.PopulationExact, **HEAD, step_size=0.01)
-add("FullMatrices", at.FullMatrices, task=TASK, temperature=1.0, inner=2, **ENGINE, scale=0.1)
+add(
+    "FullMatrices",
+    at.FullMatrices,
+    task=TASK,
+    inverse_temperature=1.0,
+    inner=2,
+    **ENGINE,
+    scale=0.1,
+)
 add("GenericSgd", at.GenericSgd, task=TASK, loss=at.squared_loss(at.Erf(0.3)), **ENGINE)
 add("FullHeads", at.FullHeads, task=TASK, predictor=at.MultiHead(at.Erf(0.3)), **ENGINE)
 
@@ -129,7 +137,7 @@ for word, engine in ENGINES.items():
         f"{word}.advance",
         with_state(engine.advance),
         state=partial(engine.init, START, 0),
-        temperatures=np.full(2, 0.3),
+        inverse_temperatures=np.full(2, 0.3),
     )
 FULL_HEADS = at.FullHeads(TASK, at.MultiHead(at.Erf(0.3)), **ENGINE)
 add("FullHeads.start", FULL_HEADS.start, matrix=np.eye(6)[None], seed=0)
@@ -137,7 +145,7 @@ add(
     "FullHeads.advance",
     with_state(FULL_HEADS.advance),
     state=partial(FULL_HEADS.start, np.eye(6)[None], 0),
-    temperatures=np.full(2, 0.3),
+    inverse_temperatures=np.full(2, 0.3),
 )
 add("GenericSgd.start", ENGINES["GenericSgd"].start, matrix=np.eye(4)[None], seed=0)
 add(

@@ -25,14 +25,19 @@ def squared(action, outcome):
 
 SCORES = {"scores": TOKENS[:, :, 0], "mask": MASK}
 for kind in ("Erf", "Softmax", "SoftmaxOne", "SoftplusAttention", "LinearAttention"):
-    add(kind, getattr(at, kind), temperature=0.5)
+    add(kind, getattr(at, kind), inverse_temperature=0.5)
     head = getattr(at, kind)(0.5)
     add(f"{kind}.weights", head.weights, **SCORES)
     if hasattr(head, "activation"):
         add(f"{kind}.activation", head.activation, x=np.array([0.5, -1.0]))
-add("LinearAttention", at.LinearAttention, temperature=0.5, offset=0.1)
+add("LinearAttention", at.LinearAttention, inverse_temperature=0.5, offset=0.1)
 add(
-    "Componentwise", at.Componentwise, sigma=np.tanh, temperature=0.5, kinks=(0.0,), scale=1.0
+    "Componentwise",
+    at.Componentwise,
+    sigma=np.tanh,
+    inverse_temperature=0.5,
+    kinks=(0.0,),
+    scale=1.0,
 )
 add("Componentwise.weights", at.Componentwise(np.tanh, 0.5).weights, **SCORES)
 add(
@@ -47,7 +52,7 @@ add(
     at.OptimalSigma(0.7, 2.0, 4).activation,
     x=np.array([0.5, -1.0]),
 )
-add("BayesSoftmax", at.BayesSoftmax, temperature=1.0, bias=(0.0, 0.3), curvature=0.1)
+add("BayesSoftmax", at.BayesSoftmax, inverse_temperature=1.0, bias=(0.0, 0.3), curvature=0.1)
 add("MultiHead", at.MultiHead, head=at.Softmax(0.5), heads=2)
 HEADS = {"BayesSoftmax": at.BayesSoftmax(1.0), "MultiHead": at.MultiHead(at.Softmax(0.5), 2)}
 TWO_KEYS, TWO_VALUES = np.eye(6)[:2], np.eye(6)[2:4]
@@ -65,7 +70,7 @@ add(
     K=np.eye(6),
     V=np.eye(6),
     O=np.ones((1, 6)),
-    temperature=0.5,
+    inverse_temperature=0.5,
 )
 add("FullAttention.rows", LAYER.rows, tokens=TOKENS, mask=MASK)
 add("FullAttention.cls_row", LAYER.cls_row, tokens=TOKENS, cls=KEY, mask=MASK)
@@ -81,8 +86,10 @@ add(
 add(
     "predict", at.predict, predictor=at.Softmax(0.5), k=KEY, v=VALUE, tokens=TOKENS, mask=MASK
 )
-add("TransformerBlock", at.TransformerBlock, dim=6, heads=2, hidden=4, temperature=0.5)
-add("SimplifiedAttention", at.SimplifiedAttention, dim=6, temperature=0.5)
+add(
+    "TransformerBlock", at.TransformerBlock, dim=6, heads=2, hidden=4, inverse_temperature=0.5
+)
+add("SimplifiedAttention", at.SimplifiedAttention, dim=6, inverse_temperature=0.5)
 add("DenseNet", at.DenseNet, dim=6, length=4, hidden=5)
 add("DenseNet.matching", at.DenseNet.matching, model=BLOCK, length=4)
 add("GatedRecurrent", at.GatedRecurrent, dim=6, hidden=3)

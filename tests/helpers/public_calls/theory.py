@@ -48,9 +48,11 @@ for head in (at.Erf(0.3), at.Softmax(0.5), at.LinearAttention(0.3, 0.1)):
     excess = at.risk_function(TASK, head)
     add(
         f"risk_function ({type(head).__name__}, called)",
-        lambda overlaps, temperature, excess=excess: excess(overlaps, temperature),
+        lambda overlaps, inverse_temperature, excess=excess: excess(
+            overlaps, inverse_temperature
+        ),
         overlaps=INSIDE,
-        temperature=0.3,
+        inverse_temperature=0.3,
     )
 add("risk_gradient", at.risk_gradient, **HEAD, overlaps=INSIDE)
 add("head_risk", at.head_risk, task=SEVERAL, predictor=at.Softmax(0.5), gain=0.9)
@@ -68,10 +70,22 @@ add(
     samples=100,
     seed=0,
 )
-add("optimal_temperature", at.optimal_temperature, task=TASK, family=at.Erf, overlaps=INSIDE)
-add("oracle_regime", at.oracle_regime, task=TASK, temperature=0.3)
+add(
+    "optimal_inverse_temperature",
+    at.optimal_inverse_temperature,
+    task=TASK,
+    family=at.Erf,
+    overlaps=INSIDE,
+)
+add("oracle_regime", at.oracle_regime, task=TASK, inverse_temperature=0.3)
 add("optimal_sigma", at.optimal_sigma, task=TASK)
-add("basin_prediction", at.basin_prediction, task=TASK, temperature=0.1, overlaps=INSIDE)
+add(
+    "basin_prediction",
+    at.basin_prediction,
+    task=TASK,
+    inverse_temperature=0.1,
+    overlaps=INSIDE,
+)
 add("stationary_points", at.stationary_points, **HEAD, starts=2, seed=0)
 add(
     "risk_landscape",
@@ -83,7 +97,7 @@ add(
     starts=2,
     seed=0,
 )
-add("critical_temperature", at.critical_temperature, task=TASK)
+add("critical_inverse_temperature", at.critical_inverse_temperature, task=TASK)
 add("heads_gram", at.heads_gram, task=TASK, K=KEY[None], V=VALUE[None])
 add(
     "heads_risk",
@@ -119,7 +133,7 @@ add(
     k=KEY,
     v=VALUE,
 )
-add("correlated_temperature", at.correlated_temperature, task=CORRELATED)
+add("correlated_inverse_temperature", at.correlated_inverse_temperature, task=CORRELATED)
 add("simulated_alignment", at.simulated_alignment, task=SPARSE, samples=50, runs=2, seed=0)
 add(
     "two_gradient_steps",

@@ -1,6 +1,6 @@
 """Attention weights and predictions in 40 digits, straight from the definition.
 
-notation: u_l = x_l.k, lam = temperature, h(x) = e^x (softmax, softmax-1) or log(1 + e^x)
+notation: u_l = x_l.k, lam = inverse temperature, h(x) = e^x (softmax, softmax-1) or log(1 + e^x)
 (softplus), a_l = weight of token l.
 
     weights     a_l = h(lam u_l)/(sink + sum_m h(lam u_m)), or sigma(lam u_l)

@@ -1,6 +1,6 @@
 """Risks of heads where tokens are few or weights polynomial.
 
-notation: u_l = x_l.k, lam = temperature, h(x) = e^x (softmax, softmax-1) or log(1 + e^x)
+notation: u_l = x_l.k, lam = inverse temperature, h(x) = e^x (softmax, softmax-1) or log(1 + e^x)
 (softplus), a_l = weight of token l, b = gain, D_l = the label's weight of token l, z standard
 normal.
 

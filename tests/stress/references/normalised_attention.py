@@ -115,7 +115,7 @@ def pair_softmax(o: tuple, lam: float, gam: float, s: float, c: float) -> Exact:
 def pair_softmax_gradient(
     o: tuple, lam: float, gam: float, s: float, c: float
 ) -> list[Exact]:
-    """dR in overlaps and temperature at L = 2 of softmax."""
+    """dR in overlaps and inverse temperature at L = 2 of softmax."""
     with mp.workdps(SMOOTH):
         at = [mpf(x) for x in (*o, lam)]
         gam, s, c = mpf(gam), mpf(s), mpf(c)

@@ -71,7 +71,7 @@ def _mean_loss(s: Mapping[str, Any], o: np.ndarray, spacing: float) -> float:
         u.append(grid[i])
         w.append(rho * grid[i])
         spread.append(1 - rho**2)
-    a = _weights(s["head"], [s["temperature"] * each for each in u])
+    a = _weights(s["head"], [s["inverse_temperature"] * each for each in u])
     mean = sum(each * value for each, value in zip(a, w))
     variance = sum(each**2 * size for each, size in zip(a, spread))
     if s["label"] == "chances":

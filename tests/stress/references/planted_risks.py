@@ -150,11 +150,11 @@ def max_disagreement(strength: float, length: int) -> Pair | None:
     return None
 
 
-def max_agreement(strength: float, temperature: float) -> Pair:
+def max_agreement(strength: float, inverse_temperature: float) -> Pair:
     """E sum_l p_l a_l for two tokens, p and a the softmax of the same scores at two
-    temperatures.
+    inverse temperatures.
     """
-    sharp, other = math.sqrt(2) * strength, math.sqrt(2) * temperature
+    sharp, other = math.sqrt(2) * strength, math.sqrt(2) * inverse_temperature
 
     def agreement(z: np.ndarray) -> np.ndarray:
         p, a = expit(sharp * z), expit(other * z)

@@ -107,8 +107,8 @@ def componentwise_risk(
 def componentwise_gradient(
     sigma: tuple, o: tuple, lam: float, gam: float, s: float, L: int, c: float
 ) -> list[Exact]:
-    """dR in the five overlaps, as free variables, and in the temperature (from the right at 0),
-    each with its terms' size.
+    """dR in the five overlaps, as free variables, and in the inverse temperature (from the right at
+    0), each with its terms' size.
     """
     step = STEP if _digits(sigma) == DIGITS else COARSE
     with mp.workdps(_digits(sigma) + step // 2):
@@ -117,7 +117,7 @@ def componentwise_gradient(
         out = []
         for i in range(6):
             h = mpf(10) ** -step / (steep if i < 5 else 1 + s + gam)
-            # temperatures are not negative
+            # inverse temperatures are not negative
             stencil = FORWARD if i == 5 and lam == 0 else SYMMETRIC
             rows = []
             for place, weight in stencil:
@@ -173,8 +173,8 @@ def linear_risk(gam: float, s: float, probs: list[float], c: float) -> Exact:
 
 
 def linear_optimum(gam: float, s: float, L: int) -> tuple[Exact, Any, Any]:
-    """(R, temperature, offset): least squares of Y on a = sum_l w_l and b = sum_l u_l w_l at (k*,
-    v*), k* perp v*.
+    """(R, inverse temperature, offset): least squares of Y on a = sum_l w_l and b = sum_l u_l w_l
+    at (k*, v*), k* perp v*.
     """
     with mp.workdps(DIGITS):
         gam = mpf(gam)

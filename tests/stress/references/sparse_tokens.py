@@ -38,7 +38,7 @@ def tail(x: float) -> float:
 
 def wrong_signs(
     kind: str,
-    temperature: float,
+    inverse_temperature: float,
     task: tuple[int, int, float],
     overlaps: tuple[float, float, float],
 ) -> Pair:
@@ -46,13 +46,15 @@ def wrong_signs(
     |k.v| < 1: of two tokens at most for erf, of three for softmax.
     """
     rules = (48, 32) if kind == "softmax" else (12, 8)
-    fine, coarse = (_signs(kind, temperature, task, overlaps, nodes) for nodes in rules)
+    fine, coarse = (
+        _signs(kind, inverse_temperature, task, overlaps, nodes) for nodes in rules
+    )
     return fine, abs(fine - coarse) + 1e-13
 
 
 def _signs(
     kind: str,
-    temperature: float,
+    inverse_temperature: float,
     task: tuple[int, int, float],
     overlaps: tuple[float, float, float],
     nodes: int,
@@ -68,7 +70,7 @@ def _signs(
         z = z.reshape(-1, length)
         masses = np.stack(np.meshgrid(*[w for _, w in rules], indexing="ij"), -1)
         chance = masses.reshape(-1, length).prod(1)
-        scores = temperature * (z + kappa * shift)
+        scores = inverse_temperature * (z + kappa * shift)
         a = softmax(scores, axis=1) if kind == "softmax" else erf(scores)
         mean = (a * (theta * shift + rho * z)).sum(1)
         spread = np.sqrt((1 - rho**2) * (a * a).sum(1))

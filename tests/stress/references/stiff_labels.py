@@ -114,7 +114,7 @@ class _Head:
 
     def __init__(self, s: Mapping[str, Any], o: np.ndarray) -> None:
         self.kappa, self.eta, self.theta, self.nu, self.rho = (float(z) for z in o)
-        self.lam, self.gamma, self.signal = s["temperature"], s["gamma"], s["signal"]
+        self.lam, self.gamma, self.signal = s["inverse_temperature"], s["gamma"], s["signal"]
         self.others = s["length"] - 1
         self.head = s["head"]
         self.z = np.arange(-10, 10 + SCORE_STEP / 2, SCORE_STEP)

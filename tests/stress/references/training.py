@@ -2,8 +2,8 @@
 risk, SGD on drawn tokens.
 
 notation: k, v in R^d of length 1, overlaps (kap, eta, the, nu, rho) = (k.k*, k.v*, v.k*, v.v*,
-k.v), k*.v* = 0, s = signal, g = gamma, lam = temperature, sigma the activation, z standard normal,
-a = |v| where the value vector is free.
+k.v), k*.v* = 0, s = signal, g = gamma, lam = inverse temperature, sigma the activation, z standard
+normal, a = |v| where the value vector is free.
 
     informative token   u = s kap + g z,  w = a (s the + g (rho z + ..)),  y = g (eta z + ..): e = y
         - sigma(lam u) w

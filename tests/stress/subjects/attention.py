@@ -40,7 +40,7 @@ def _draw_tokens(rng: np.random.Generator) -> Setting:
     scale = log_uniform(rng, 1e-6, 1e6, (0.0, 1.0))
     return {
         "kind": choice(rng, list(KINDS)),
-        "temperature": log_uniform(rng, 1e-6, 1e6, (0.0, 1.0)),
+        "inverse_temperature": log_uniform(rng, 1e-6, 1e6, (0.0, 1.0)),
         "offset": float(rng.normal()),
         "tokens": scale * rng.standard_normal((2, L, d)),
         "k": rng.standard_normal(d),
@@ -58,7 +58,7 @@ def _real(setting: Setting) -> np.ndarray:
 
 
 def _predictor(setting: Setting) -> Any:
-    return KINDS[setting["kind"]](setting["temperature"], setting["offset"])
+    return KINDS[setting["kind"]](setting["inverse_temperature"], setting["offset"])
 
 
 def _score_error(setting: Setting) -> np.ndarray:
@@ -69,7 +69,7 @@ def _score_error(setting: Setting) -> np.ndarray:
     return (
         ROUNDING
         * setting["tokens"].shape[2]
-        * setting["temperature"]
+        * setting["inverse_temperature"]
         * size.max(axis=1, keepdims=True)
     )
 
@@ -96,7 +96,8 @@ def _weights_truth(setting: Setting) -> Truth:
     arguments = setting["kind"], setting["offset"], setting["k"]
     rows = zip(setting["tokens"], _real(setting), strict=True)
     found = [
-        attention.weights(*arguments, x, setting["temperature"], real) for x, real in rows
+        attention.weights(*arguments, x, setting["inverse_temperature"], real)
+        for x, real in rows
     ]
     return Truth(np.array([[float(a) for a in row] for row in found]))
 
@@ -130,7 +131,7 @@ def _predict_truth(setting: Setting) -> Truth:
     arguments = setting["kind"], setting["offset"], setting["k"]
     out = []
     for x, real in zip(setting["tokens"], _real(setting), strict=True):
-        weights = attention.weights(*arguments, x, setting["temperature"], real)
+        weights = attention.weights(*arguments, x, setting["inverse_temperature"], real)
         values = [
             sum(
                 attention.mpf(a) * attention.mpf(b)

@@ -34,7 +34,7 @@ def _draw_block(rng: np.random.Generator) -> Setting:
         "signal": log_uniform(rng, 0.1, 30, (0.0,)),
         "heads": int(choice(rng, [1, 2])),
         "norm": choice(rng, ["layer", None]),
-        "temperature": log_uniform(rng, 1e-2, 100, (1.0,)),
+        "inverse_temperature": log_uniform(rng, 1e-2, 100, (1.0,)),
         "seed": int(rng.integers(100)),
     }
 
@@ -51,7 +51,7 @@ def _block(setting: Setting) -> tuple[Any, Any, Any]:
         setting["dim"],
         setting["heads"],
         norm=setting["norm"],
-        temperature=setting["temperature"],
+        inverse_temperature=setting["inverse_temperature"],
     )
     p: dict[str, Any] = dict(model.init(setting["seed"]))
     rng = np.random.default_rng(setting["seed"])
@@ -86,7 +86,7 @@ def _share_relations(setting: Setting, answer: Answer) -> list[Relation]:
 def _vast_logits(setting: Setting) -> str:
     return (
         "logits that vary too much for the budget"
-        if setting["norm"] and setting["temperature"] * setting["dim"] > 1e3
+        if setting["norm"] and setting["inverse_temperature"] * setting["dim"] > 1e3
         else ""
     )
 
@@ -103,7 +103,7 @@ def _share_truth(setting: Setting) -> Truth | None:
     slope = (
         p["key"][head].T
         @ (p["query"][head] @ own)
-        * setting["temperature"]
+        * setting["inverse_temperature"]
         / math.sqrt(width)
     )
     # logistic(S_J - S_0) with S_J normal: one integral

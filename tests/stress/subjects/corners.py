@@ -3,11 +3,12 @@
 rounded overlaps   off by u <= 1e-9, they stand for possible ones at that distance: the risk moves
     by at
                     most LIPSCHITZ u times its terms
-kink at 0   at temperature 0 the derivative is the one from the right: a difference of the risk
-    itself
-one token      the oracle's Hessian has a positive determinant at every temperature: no saddle, ever
-cancelling terms    linear attention with a gain of 1 - x, x tiny: the risk is x^2 of its terms
-rare errors     R of L tokens clearly marked: knowing which is easier, so that the error has a floor
+kink at 0   at inverse temperature 0 the derivative is the one from the right: a difference of the
+    risk itself
+one token      the oracle's Hessian has a positive determinant at every inverse temperature: no
+saddle, ever cancelling terms    linear attention with a gain of 1 - x, x tiny: the risk is x^2 of
+its terms rare errors     R of L tokens clearly marked: knowing which is easier, so that the error
+has a floor
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from stress.subject import Setting, Subject
 
 __all__ = ["SUBJECTS"]
 
-# of the terms of a risk in each overlap, five of them, temperatures and offsets below 3
+# of the terms of a risk in each overlap, five of them, inverse temperatures and offsets below 3
 LIPSCHITZ = 100.0
-# temperature of the difference quotient: its bias is STEP times curvature, its rounding 1e-9
+# inverse temperature of the difference quotient: its bias is STEP times curvature, its rounding
+# 1e-9
 STEP = 1e-6
-NEVER = 1e300  # stands for an infinite critical temperature
+NEVER = 1e300  # stands for an infinite critical inverse temperature
 RARE_SAMPLES = 20_000  # a tenth of the default: the error says what that costs
 # what is asked of the derivative, of a bound on its terms; the quotient itself is good to 1e-6
 SLOPE = 1e-5
@@ -49,7 +51,7 @@ def _draw_rounded(rng: np.random.Generator) -> Setting:
         "signal": log_uniform(rng, 0.1, 5),
         "off": [float(x) for x in choice(rng, [outwards, anywhere])],
         "overlaps": tuple(float(x) for x in o),
-        "temperature": choice(rng, [0.0, log_uniform(rng, 1e-3, 3)]),
+        "inverse_temperature": choice(rng, [0.0, log_uniform(rng, 1e-3, 3)]),
         "offset": choice(rng, [1.0, 1.0, -1.0, 0.5]),
     }
 
@@ -57,7 +59,9 @@ def _draw_rounded(rng: np.random.Generator) -> Setting:
 def _risk(s: Setting, moved: bool) -> Any:
     o = np.asarray(s["overlaps"], dtype=float) + (np.asarray(s["off"]) if moved else 0.0)
     task = at.SingleLocation(10, s["length"], signal=s["signal"])
-    return at.risk(task, at.LinearAttention(s["temperature"], s["offset"]), at.Overlaps(*o))
+    return at.risk(
+        task, at.LinearAttention(s["inverse_temperature"], s["offset"]), at.Overlaps(*o)
+    )
 
 
 def _call_rounded(s: Setting) -> Answer:
@@ -70,7 +74,7 @@ def _true_rounded(s: Setting) -> Truth:
     give or take how far they are.
     """
     line = ("pieces", ((-np.inf, np.inf, (s["offset"], 1.0)),))
-    numbers = (s["temperature"], 0.5**0.5, s["signal"], s["length"], 0.0)
+    numbers = (s["inverse_temperature"], 0.5**0.5, s["signal"], s["length"], 0.0)
     exact = single_location.componentwise_risk(line, s["overlaps"], *numbers)
     return Truth(
         float(exact.value), LIPSCHITZ * float(np.max(np.abs(s["off"]))) * float(exact.size)
@@ -106,16 +110,18 @@ def _draw_kink(rng: np.random.Generator) -> Setting:
     }
 
 
-def _kinked(s: Setting, temperature: float) -> at.Componentwise:
+def _kinked(s: Setting, inverse_temperature: float) -> at.Componentwise:
     left, right = s["slopes"]
     return at.Componentwise(
-        lambda x: s["base"] + np.where(x < 0, left * x, right * x), temperature, kinks=(0.0,)
+        lambda x: s["base"] + np.where(x < 0, left * x, right * x),
+        inverse_temperature,
+        kinks=(0.0,),
     )
 
 
 def _call_kink(s: Setting) -> Answer:
     task = at.SingleLocation(6, s["length"], gamma=s["gamma"], signal=s["signal"])
-    slope = at.risk_gradient(task, _kinked(s, 0.0), at.Overlaps.oracle()).temperature
+    slope = at.risk_gradient(task, _kinked(s, 0.0), at.Overlaps.oracle()).inverse_temperature
     size = (
         (1 + s["signal"] + s["gamma"]) ** 3
         * (1 + max(map(abs, s["slopes"]))) ** 2
@@ -146,20 +152,20 @@ def _draw_one_token(rng: np.random.Generator) -> Setting:
 
 def _call_one_token(s: Setting) -> Answer:
     task = at.SingleLocation(s["dim"], 1, gamma=s["gamma"], signal=s["signal"])
-    return Answer(min(at.critical_temperature(task), NEVER), 0.0)
+    return Answer(min(at.critical_inverse_temperature(task), NEVER), 0.0)
 
 
 def _draw_cancelling(rng: np.random.Generator) -> Setting:
     x = log_uniform(rng, 1e-12, 1e-2, [1e-5])
     signal = log_uniform(rng, 0.1, 100, [5.1])
-    # of the gain that comes from the temperature, which adds share^2 of its own
+    # of the gain that comes from the inverse temperature, which adds share^2 of its own
     share = x * float(rng.uniform(0, 3))
     return {
         "length": 1,
         "signal": signal,
         "gamma": log_uniform(rng, 0.1, 10, [0.5**0.5]),
         "offset": 1 - x - share,
-        "temperature": share / signal,
+        "inverse_temperature": share / signal,
         "overlaps": (1.0, 0.0, 0.0, 1.0, 0.0),
     }
 
@@ -167,14 +173,16 @@ def _draw_cancelling(rng: np.random.Generator) -> Setting:
 def _call_cancelling(s: Setting) -> Answer:
     task = at.SingleLocation(10, s["length"], gamma=s["gamma"], signal=s["signal"])
     e = at.risk(
-        task, at.LinearAttention(s["temperature"], s["offset"]), at.Overlaps(*s["overlaps"])
+        task,
+        at.LinearAttention(s["inverse_temperature"], s["offset"]),
+        at.Overlaps(*s["overlaps"]),
     )
     return Answer(e.excess, e.error)
 
 
 def _true_cancelling(s: Setting) -> Truth:
     line = ("pieces", ((-np.inf, np.inf, (s["offset"], 1.0)),))
-    numbers = (s["temperature"], s["gamma"], s["signal"], s["length"], 0.0)
+    numbers = (s["inverse_temperature"], s["gamma"], s["signal"], s["length"], 0.0)
     return Truth(
         float(single_location.componentwise_risk(line, s["overlaps"], *numbers).value)
     )
@@ -219,7 +227,7 @@ SUBJECTS: list[Subject] = [
         weight=1.0,
     ),
     Subject(
-        "risk_gradient at temperature 0",
+        "risk_gradient at inverse temperature 0",
         ("risk_gradient",),
         _draw_kink,
         _call_kink,
@@ -228,8 +236,8 @@ SUBJECTS: list[Subject] = [
         weight=0.3,
     ),
     Subject(
-        "critical_temperature of one token",
-        ("critical_temperature",),
+        "critical_inverse_temperature of one token",
+        ("critical_inverse_temperature",),
         _draw_one_token,
         _call_one_token,
         lambda s: Truth(NEVER),

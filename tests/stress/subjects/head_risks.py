@@ -22,10 +22,10 @@ from stress.tokens import orthonormal
 
 __all__ = ["SUBJECTS"]
 
-# share of the settings of a max-type location with temperatures up to 60: some take seconds
+# share of the settings of a max-type location with inverse temperatures up to 60: some take seconds
 SHARP = 0.05
 SAMPLES = 4000  # of sampled risks; their promise does not depend on it
-# temperatures that a best one must not lose against, wherever it is
+# inverse temperatures that a best one must not lose against, wherever it is
 ELSEWHERE = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
 
 
@@ -40,7 +40,7 @@ def _draw_head(rng: np.random.Generator) -> Setting:
     relevant: Any = pmf(rng, L + 1) if random else int(rng.integers(1, L + 1))
     return {
         "kind": kind,
-        "temperature": log_uniform(rng, 1e-3, 1e6 if wide else 3.0, (0.0,)),
+        "inverse_temperature": log_uniform(rng, 1e-3, 1e6 if wide else 3.0, (0.0,)),
         "gain": float(rng.choice([-1, 1]) * log_uniform(rng, 1e-2, 1e2, (1.0, 0.0))),
         "length": L,
         "relevant": relevant,
@@ -65,7 +65,7 @@ def _truth_head(setting: Setting) -> Truth | None:
     task = _head_task(setting)
     numbers = (
         setting["kind"],
-        setting["temperature"],
+        setting["inverse_temperature"],
         setting["gain"],
         task.gamma,
         task.signal,
@@ -92,9 +92,9 @@ def _relations_head(setting: Setting, answer: Answer) -> Iterable[Relation]:
 
 def _too_sharp(setting: Setting) -> str:
     normalised = setting["kind"] in ("softmax", "softmax-1", "softplus")
-    sharp = setting["temperature"] > 60 / max(1.0, setting.get("gamma", 1.0))
+    sharp = setting["inverse_temperature"] > 60 / max(1.0, setting.get("gamma", 1.0))
     return (
-        "normalised weights are served up to temperature 60/max(1, gamma)"
+        "normalised weights are served up to inverse temperature 60/max(1, gamma)"
         if normalised and sharp
         else ""
     )
@@ -104,7 +104,7 @@ def _draw_max_head(rng: np.random.Generator) -> Setting:
     steepest = 60.0 if rng.random() < SHARP else 10.0
     return {
         "kind": choice(rng, ["softmax", "softmax", "erf", "softmax-1", "softplus"]),
-        "temperature": log_uniform(rng, 1e-3, steepest, (0.0, 1.0)),
+        "inverse_temperature": log_uniform(rng, 1e-3, steepest, (0.0, 1.0)),
         "gain": float(log_uniform(rng, 1e-2, 1e2, (1.0, 0.0))),
         "length": log_integer(rng, 1, 10**6, (2, 2, 2)),
         "strength": log_uniform(rng, 1e-3, steepest, (0.0, 1.0)),
@@ -123,7 +123,7 @@ def _truth_max_head(setting: Setting) -> Truth | None:
     if setting["length"] != 2:
         return None
     found = reference.max_head(
-        setting["kind"], setting["temperature"], setting["gain"], setting["strength"]
+        setting["kind"], setting["inverse_temperature"], setting["gain"], setting["strength"]
     )
     return found and Truth(*found)
 
@@ -135,7 +135,7 @@ def _relations_max_head(setting: Setting, answer: Answer) -> Iterable[Relation]:
     )
     matched = (
         setting["kind"] == "softmax"
-        and setting["temperature"] == setting["strength"]
+        and setting["inverse_temperature"] == setting["strength"]
         and setting["gain"] == 1
     )
     if matched:
@@ -152,7 +152,7 @@ def _relations_max_head(setting: Setting, answer: Answer) -> Iterable[Relation]:
 
 def _draw_sampled(rng: np.random.Generator) -> Setting:
     setting = _draw_head(rng) | {
-        "temperature": log_uniform(rng, 1e-2, 10.0, (0.0,)),
+        "inverse_temperature": log_uniform(rng, 1e-2, 10.0, (0.0,)),
         "gain": 1.0,
     }
     place = choice(rng, ["single", "single", "multi", "max"])
@@ -212,7 +212,7 @@ def _draw_correlated(rng: np.random.Generator) -> Setting:
         "covariance": (frame * sizes) @ frame.T,
         "freedom": None if rng.random() < 0.6 else 2.2 + log_uniform(rng, 1e-2, 1e4, (1.0,)),
         "informative": choice(rng, ["scaled", "isotropic"]),
-        "temperature": log_uniform(rng, 1e-3, 1e2, (0.0, 1e6)),
+        "inverse_temperature": log_uniform(rng, 1e-3, 1e2, (0.0, 1e6)),
         "k": None if oracle else rng.standard_normal(d),
         "v": None if oracle else rng.standard_normal(d),
         "intercept": bool(rng.random() < 0.5),
@@ -229,7 +229,7 @@ def _correlated(setting: Setting) -> at.CorrelatedBackground:
 
 
 def _call_correlated(setting: Setting) -> Answer:
-    head = at.Erf(setting["temperature"])
+    head = at.Erf(setting["inverse_temperature"])
     names = ("k", "v", "intercept")
     return answer_of(
         at.correlated_risk(_correlated(setting), head, *(setting[name] for name in names))
@@ -247,13 +247,15 @@ def _truth_correlated(setting: Setting) -> Truth | None:
     informative = (task.informative_mean, task.informative_covariance)
     numbers = (background, informative, task.length, setting["intercept"])
     return Truth(
-        *reference.correlated_excess(setting["temperature"], (k, v, task.value), *numbers)
+        *reference.correlated_excess(
+            setting["inverse_temperature"], (k, v, task.value), *numbers
+        )
     )
 
 
 def _relations_correlated(setting: Setting, answer: Answer) -> Iterable[Relation]:
     task = _correlated(setting)
-    head = at.Erf(setting["temperature"])
+    head = at.Erf(setting["inverse_temperature"])
     both = [
         at.correlated_risk(task, head, setting["k"], setting["v"], flag)
         for flag in (False, True)
@@ -273,24 +275,26 @@ def _relations_correlated(setting: Setting, answer: Answer) -> Iterable[Relation
         )
 
 
-def _call_temperature(setting: Setting) -> Answer:
-    """The smallest risk over temperatures."""
+def _call_inverse_temperature(setting: Setting) -> Answer:
+    """The smallest risk over inverse temperatures."""
     return answer_of(
-        at.correlated_temperature(_correlated(setting), intercept=setting["intercept"])[1]
+        at.correlated_inverse_temperature(
+            _correlated(setting), intercept=setting["intercept"]
+        )[1]
     )
 
 
-def _relations_temperature(setting: Setting, answer: Answer) -> Iterable[Relation]:
+def _relations_inverse_temperature(setting: Setting, answer: Answer) -> Iterable[Relation]:
     task = _correlated(setting)
     more = {"intercept": setting["intercept"]}
-    best, found = at.correlated_temperature(task, **more)
+    best, found = at.correlated_inverse_temperature(task, **more)
     again = at.correlated_risk(task, at.Erf(best), **more)
-    yield same("the risk at the temperature found", again.excess, found.excess, 0.0)
+    yield same("the risk at the inverse temperature found", again.excess, found.excess, 0.0)
     nearby = {f"{factor} of it": factor * best for factor in (0.3, 0.9, 1.1, 3.0)}
-    anywhere = {f"{lam:.3g}": lam for lam in (*ELSEWHERE, setting["temperature"])}
+    anywhere = {f"{lam:.3g}": lam for lam in (*ELSEWHERE, setting["inverse_temperature"])}
     for name, lam in (nearby | anywhere).items():
         other = at.correlated_risk(task, at.Erf(lam), **more)
-        # a minimum found to 1e-7 in log temperature: what is left is of second order
+        # a minimum found to 1e-7 in log inverse temperature: what is left is of second order
         slack = other.error + found.error + 1e-12 * found.excess
         yield at_most(f"no better at {name}", found.excess, other.excess, slack)
 
@@ -333,11 +337,11 @@ SUBJECTS = [
         truths=0.7,
     ),
     Subject(
-        "correlated_temperature",
-        ("correlated_temperature",),
+        "correlated_inverse_temperature",
+        ("correlated_inverse_temperature",),
         _draw_correlated,
-        _call_temperature,
-        relations=_relations_temperature,
+        _call_inverse_temperature,
+        relations=_relations_inverse_temperature,
         weight=0.1,
     ),
 ]

@@ -34,7 +34,7 @@ def _draw_weights(rng: np.random.Generator) -> Setting:
     real[rng.integers(L)] = True
     return {
         "kind": choice(rng, list(HEADS)),
-        "temperature": log_uniform(rng, 1e-6, 1e6, (0.0,)),
+        "inverse_temperature": log_uniform(rng, 1e-6, 1e6, (0.0,)),
         "keys": rng.standard_normal((H, d)) * log_uniform(rng, 1e-2, 1e2, (1.0,)),
         "values": rng.standard_normal((H, d)),
         "tokens": rng.standard_normal((1, L, d)) * log_uniform(rng, 1e-3, 1e3, (1.0, 0.0)),
@@ -50,7 +50,7 @@ def _score_error(setting: Setting) -> float:
         * np.linalg.norm(setting["keys"], axis=1).max()
     )
     d = setting["tokens"].shape[2]
-    return ROUNDINGS * EPS * (d + 2) * (1.0 + setting["temperature"] * float(lengths))
+    return ROUNDINGS * EPS * (d + 2) * (1.0 + setting["inverse_temperature"] * float(lengths))
 
 
 def _weight_error(kind: str, a: np.ndarray, delta: float) -> np.ndarray:
@@ -97,7 +97,7 @@ def _truth_of(a: np.ndarray, setting: Setting) -> Truth:
 def _truth_multi_head(setting: Setting) -> Truth:
     x = setting["tokens"][0]
     real = _real(setting)
-    numbers = (setting["kind"], setting["temperature"])
+    numbers = (setting["kind"], setting["inverse_temperature"])
     return _truth_of(
         np.array([reference.one_head(*numbers, k, x, real) for k in setting["keys"]]), setting
     )
@@ -125,7 +125,9 @@ def _bent(setting: Setting) -> float:
 
 
 def _call_joint(setting: Setting) -> Answer:
-    model = at.BayesSoftmax(setting["temperature"], setting["bias"], setting["curvature"])
+    model = at.BayesSoftmax(
+        setting["inverse_temperature"], setting["bias"], setting["curvature"]
+    )
     a = at.attention_weights(model, setting["keys"], setting["tokens"], setting["mask"])[0]
     said = at.predict(
         model, setting["keys"], setting["values"], setting["tokens"], setting["mask"]
@@ -134,7 +136,12 @@ def _call_joint(setting: Setting) -> Answer:
 
 
 def _truth_joint(setting: Setting) -> Truth:
-    numbers = (setting["temperature"], setting["keys"], setting["bias"], setting["curvature"])
+    numbers = (
+        setting["inverse_temperature"],
+        setting["keys"],
+        setting["bias"],
+        setting["curvature"],
+    )
     return _truth_of(
         reference.joint_softmax(*numbers, setting["tokens"][0], _real(setting)), setting
     )
@@ -146,7 +153,7 @@ def _draw_grid(rng: np.random.Generator) -> Setting:
     kind = choice(rng, ["softmax", "softmax", "erf", "softmax-1"])
     return {
         "kind": kind,
-        "temperature": log_uniform(rng, 1e-4, 1e3, (0.0,)),
+        "inverse_temperature": log_uniform(rng, 1e-4, 1e3, (0.0,)),
         "rows": M,
         "columns": N,
         "entropy": bool(kind == "softmax" and rng.random() < 0.5),
@@ -166,7 +173,9 @@ def _call_grid(setting: Setting) -> Answer:
     # times weights
     size = (
         1.0
-        + setting["temperature"] * float(np.abs(setting["tokens"]).max()) * setting["columns"]
+        + setting["inverse_temperature"]
+        * float(np.abs(setting["tokens"]).max())
+        * setting["columns"]
     )
     delta = _score_error(setting) * (2 + 2 * size)
     kind = "softmax" if setting["kind"] != "erf" else "erf"
@@ -174,7 +183,7 @@ def _call_grid(setting: Setting) -> Answer:
 
 
 def _truth_grid(setting: Setting) -> Truth:
-    scores = setting["temperature"] * setting["tokens"][0, :, 0]
+    scores = setting["inverse_temperature"] * setting["tokens"][0, :, 0]
     shape = (setting["rows"], setting["columns"], setting["entropy"])
     return _truth_of(reference.grid_weights(setting["kind"], scores, *shape)[None], setting)
 
@@ -204,13 +213,13 @@ def _draw_full(rng: np.random.Generator) -> Setting:
         "cls": (d,),
     }
     numbers = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
-    return numbers | {"temperature": log_uniform(rng, 1e-4, 1e4, (0.0,))}
+    return numbers | {"inverse_temperature": log_uniform(rng, 1e-4, 1e4, (0.0,))}
 
 
 def _call_full(setting: Setting) -> Answer:
     """All rows, then the [CLS] row."""
     layer = at.FullAttention(
-        **{name: setting[name] for name in ("Q", "K", "V", "O", "temperature")}
+        **{name: setting[name] for name in ("Q", "K", "V", "O", "inverse_temperature")}
     )
     x = setting["tokens"]
     out = np.append(layer.rows(x)[0].ravel(), layer.cls_row(x, setting["cls"])[0])
@@ -220,7 +229,7 @@ def _call_full(setting: Setting) -> Answer:
         ROUNDINGS
         * EPS
         * sum(setting["Q"].shape)
-        * (1 + setting["temperature"] * float(scores.max()))
+        * (1 + setting["inverse_temperature"] * float(scores.max()))
     )
     reach = float(np.max(np.abs(x[0]) @ np.abs(setting["V"]) @ np.abs(setting["O"]).T))
     error = reach * len(x[0]) * (1.0 if delta > 0.25 else float(np.expm1(4 * delta)))
@@ -230,7 +239,9 @@ def _call_full(setting: Setting) -> Answer:
 def _truth_full(setting: Setting) -> Truth:
     x, Q, K, V, O = setting["tokens"][0], *(setting[name] for name in "QKVO")
     everyone = np.vstack([x, setting["cls"]])
-    found = reference.softmax_rows(everyone @ Q, x @ K, x @ V @ O.T, setting["temperature"])
+    found = reference.softmax_rows(
+        everyone @ Q, x @ K, x @ V @ O.T, setting["inverse_temperature"]
+    )
     return Truth(found.ravel())
 
 
@@ -238,7 +249,7 @@ def _relations_full(setting: Setting, answer: Answer) -> Iterable[Relation]:
     """With one output the [CLS] row is softmax attention."""
     if len(setting["O"]) == 1:
         layer = at.FullAttention(
-            **{name: setting[name] for name in ("Q", "K", "V", "O", "temperature")}
+            **{name: setting[name] for name in ("Q", "K", "V", "O", "inverse_temperature")}
         )
         said = at.predict(*layer.reduced(setting["cls"]), setting["tokens"])[0]
         yield same("reduced", said, answer.value[-1], 2 * answer.error[-1])

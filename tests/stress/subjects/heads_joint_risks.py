@@ -33,7 +33,7 @@ def _draw_heads(rng: np.random.Generator) -> Setting:
     return {
         "kind": choice(rng, ["linear", "linear", "doubled", "doubled sampled"]),
         "head": choice(rng, ["erf", "softmax"]),
-        "temperature": log_uniform(rng, 1e-3, 3.0, (0.0,)),
+        "inverse_temperature": log_uniform(rng, 1e-3, 3.0, (0.0,)),
         "offset": log_uniform(rng, 1e-3, 1e2, (0.0,)),
         "dim": d,
         "length": log_integer(rng, F, 100, (F,)),
@@ -58,12 +58,12 @@ def _one_task(setting: Setting) -> at.SingleLocation:
 
 def _call_heads(setting: Setting) -> Answer:
     if setting["kind"] == "linear":
-        head = at.LinearAttention(setting["temperature"], setting["offset"])
+        head = at.LinearAttention(setting["inverse_temperature"], setting["offset"])
         model = at.MultiHead(head, len(setting["K"]))
         return answer_of(
             at.heads_risk(_heads_task(setting), model, (setting["K"], setting["V"]))
         )
-    head = HEADS[setting["head"]](setting["temperature"])
+    head = HEADS[setting["head"]](setting["inverse_temperature"])
     method = "monte-carlo" if setting["kind"] == "doubled sampled" else "best"
     # the same head twice: Gram matrix of (k, v, k, v, k*, v*)
     order = [0, 1, 0, 1, 2, 3]
@@ -87,7 +87,7 @@ def _truth_heads(setting: Setting) -> Truth | None:
     if setting["kind"] == "linear":
         task = _heads_task(setting)
         numbers = (
-            setting["temperature"],
+            setting["inverse_temperature"],
             setting["offset"],
             task.length,
             task.gamma,
@@ -99,7 +99,7 @@ def _truth_heads(setting: Setting) -> Truth | None:
         return Truth(value, 1e-14 * size)
     # a head counted twice is T -> 2 T: E(Y - 2T)^2 = 2 R - E Y^2 + 2 E T^2, with E T^2 from the
     # risks of T and -T
-    head = HEADS[setting["head"]](setting["temperature"])
+    head = HEADS[setting["head"]](setting["inverse_temperature"])
     one = _one_task(setting)
     kap, eta, the, nu, rho = setting["overlaps"]
     plus = at.risk(one, head, at.Overlaps(kap, eta, the, nu, rho))

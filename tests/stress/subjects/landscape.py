@@ -1,4 +1,5 @@
-"""Stationary points and what follows from them: critical temperatures, rates, escape times, basins.
+"""Stationary points and what follows from them: critical inverse temperatures, rates, escape times,
+basins.
 
 Key and value are perpendicular throughout (elsewhere these functions refuse). Curvatures carry no
 error: SPECTRUM of the largest eigenvalue is what is asked, the fraction below which the project
@@ -25,7 +26,8 @@ SPECTRUM = 1e-9  # of the largest eigenvalue
 # a point is accepted at 1e-9 (1 + s^2) in the project's own rounding of the overlaps
 STATIONARY = 2e-9
 CLEAR = 1e-6  # an eigenvalue beyond this fraction of the largest has a sign
-# critical temperatures are right to 1e-13; the sign of the determinant is asked this far beside
+# critical inverse temperatures are right to 1e-13; the sign of the determinant is asked this far
+# beside
 CROSSING = 1e-8
 MODES = 1e-6  # escape times and basins rest on differences of the gradient
 CLOSED = 1e-13  # relative, for closed forms that return plain numbers
@@ -50,7 +52,7 @@ def numbers_of(setting: Setting) -> tuple[float, float, int]:
 
 
 def _critical(setting: Setting) -> Answer:
-    value = at.critical_temperature(task_of(setting))
+    value = at.critical_inverse_temperature(task_of(setting))
     return Answer(min(value, 1e300), CROSSING * min(value, 1e300))
 
 
@@ -91,12 +93,12 @@ def _draw_points(rng: np.random.Generator) -> Setting:
     kind = choice(rng, ["erf", "erf", "linear", "softmax"])
     out = draw_perpendicular(rng) | {
         "kind": kind,
-        "temperature": log_uniform(rng, 1e-4, 1e3, (0.0, 0.1)),
+        "inverse_temperature": log_uniform(rng, 1e-4, 1e3, (0.0, 0.1)),
     }
     if kind == "softmax":
         out |= {
             "signal": log_uniform(rng, 0.1, 30),
-            "temperature": log_uniform(rng, 1e-2, 10),
+            "inverse_temperature": log_uniform(rng, 1e-2, 10),
         }
         out |= {
             "gamma": log_uniform(rng, 0.3, 3),
@@ -134,7 +136,7 @@ def _points_truth(setting: Setting) -> Truth | None:
         place = (
             sigma,
             point.overlaps,
-            setting["temperature"],
+            setting["inverse_temperature"],
             *numbers_of(setting),
             setting["dim"],
         )
@@ -188,7 +190,7 @@ def _named(name: str, o: tuple) -> bool:
 
 
 def _draw_training(rng: np.random.Generator) -> Setting:
-    out = draw_perpendicular(rng) | {"temperature": log_uniform(rng, 1e-3, 0.5)}
+    out = draw_perpendicular(rng) | {"inverse_temperature": log_uniform(rng, 1e-3, 0.5)}
     out |= {
         "dim": log_integer(rng, 5, 10**9),
         "signal": log_uniform(rng, 0.1, 1e3),
@@ -203,13 +205,15 @@ def _draw_training(rng: np.random.Generator) -> Setting:
 def _rate(setting: Setting) -> Answer:
     found = at.predicted_rate(
         task_of(setting),
-        at.Erf(setting["temperature"]),
+        at.Erf(setting["inverse_temperature"]),
         setting["step_size"],
         setting["limit"],
     )
     points = {
         p.name: p
-        for p in at.stationary_points(task_of(setting), at.Erf(setting["temperature"]))
+        for p in at.stationary_points(
+            task_of(setting), at.Erf(setting["inverse_temperature"])
+        )
     }
     slack = SPECTRUM * float(np.abs(points[setting["limit"]].eigenvalues).max())
     decay = setting["step_size"] * slack + CLOSED * found.decay
@@ -219,11 +223,13 @@ def _rate(setting: Setting) -> Answer:
 def _rate_truth(setting: Setting) -> Truth | None:
     points = {
         p.name: p
-        for p in at.stationary_points(task_of(setting), at.Erf(setting["temperature"]))
+        for p in at.stationary_points(
+            task_of(setting), at.Erf(setting["inverse_temperature"])
+        )
     }
     o = points[setting["limit"]].overlaps
     _, mu = landscape.curvature(
-        ("erf",), o, setting["temperature"], *numbers_of(setting), setting["dim"]
+        ("erf",), o, setting["inverse_temperature"], *numbers_of(setting), setting["dim"]
     )
     largest = np.abs(mu).max()
     if np.any((np.abs(mu) < 1e3 * SPECTRUM * largest) & (np.abs(mu) > 1e-20 * largest)):
@@ -238,7 +244,7 @@ def _largest(setting: Setting) -> float:
     background's, whose outputs add up with rho.
     """
     gam, s, L = numbers_of(setting)
-    lam = setting["temperature"]
+    lam = setting["inverse_temperature"]
     informative = (s * s + gam * gam + 1) * (1 + lam * (1 + gam)) ** 2
     return 20 * informative + 20 * (L * min(lam, 1.0)) ** 2
 
@@ -251,7 +257,7 @@ def _escape(setting: Setting) -> Answer:
     o = at.Overlaps(*setting["overlaps"])
     steps = float(
         at.escape_time(
-            task_of(setting), at.Erf(setting["temperature"]), setting["step_size"], o
+            task_of(setting), at.Erf(setting["inverse_temperature"]), setting["step_size"], o
         )
     )
     return Answer(steps, MODES * steps + TINY)
@@ -259,7 +265,7 @@ def _escape(setting: Setting) -> Answer:
 
 def _escape_truth(setting: Setting) -> Truth | None:
     values, vectors = np.linalg.eigh(
-        landscape.saddle_block(("erf",), setting["temperature"], *numbers_of(setting))
+        landscape.saddle_block(("erf",), setting["inverse_temperature"], *numbers_of(setting))
     )
     down = values < -CLEAR * np.abs(values).max()
     if not down.any() or np.any(
@@ -276,7 +282,7 @@ def _escape_truth(setting: Setting) -> Truth | None:
 def _no_saddle(setting: Setting) -> str:
     """Growth below 1e-6 of the largest curvature is not told from none."""
     values = np.linalg.eigvalsh(
-        landscape.saddle_block(("erf",), setting["temperature"], *numbers_of(setting))
+        landscape.saddle_block(("erf",), setting["inverse_temperature"], *numbers_of(setting))
     )
     return (
         "no unstable direction to speak of"
@@ -287,13 +293,13 @@ def _no_saddle(setting: Setting) -> str:
 
 def _basin(setting: Setting) -> Answer:
     found = at.basin_prediction(
-        task_of(setting), setting["temperature"], at.Overlaps(*setting["overlaps"])
+        task_of(setting), setting["inverse_temperature"], at.Overlaps(*setting["overlaps"])
     )
     return Answer(float(str(found) == "oracle"), 0.0)
 
 
 def _basin_truth(setting: Setting) -> Truth:
-    H = landscape.saddle_block(("erf",), setting["temperature"], *numbers_of(setting))
+    H = landscape.saddle_block(("erf",), setting["inverse_temperature"], *numbers_of(setting))
     pairs = []
     # (kap, nu) towards the oracle, (eta, the) towards the swapped minimum
     for axes in ([0, 3], [1, 2]):
@@ -309,8 +315,8 @@ def _basin_truth(setting: Setting) -> Truth:
 
 SUBJECTS: list[Subject] = [
     Subject(
-        "critical_temperature",
-        ("critical_temperature",),
+        "critical_inverse_temperature",
+        ("critical_inverse_temperature",),
         draw_perpendicular,
         _critical,
         relations=_critical_relations,

@@ -1,4 +1,4 @@
-"""Best activations and temperatures, the regime of the oracle, reference risks.
+"""Best activations and inverse temperatures, the regime of the oracle, reference risks.
 
 Key and value are perpendicular throughout (elsewhere these functions refuse).
 """
@@ -22,7 +22,8 @@ __all__ = ["SUBJECTS"]
 # of a weight sigma*: its logit has terms of size s^2/gam^2, which the settings here keep below 1e4
 SIGMA = 1e-11
 
-# -- best activation and temperature ---------------------------------------------------------------
+# -- best activation and inverse temperature
+# ---------------------------------------------------------------
 
 
 def _draw_best(rng: np.random.Generator) -> Setting:
@@ -85,7 +86,7 @@ def _best_relations(setting: Setting, answer: Answer) -> list[Relation]:
 FAMILIES = {"Erf": at.Erf, "Softmax": at.Softmax, "LinearAttention": at.LinearAttention}
 
 
-def _draw_temperature(rng: np.random.Generator) -> Setting:
+def _draw_inverse_temperature(rng: np.random.Generator) -> Setting:
     kind = choice(rng, ["Erf", "Erf", "LinearAttention", "Softmax"])
     out = draw_perpendicular(rng) | {
         "family": kind,
@@ -96,18 +97,20 @@ def _draw_temperature(rng: np.random.Generator) -> Setting:
     return out
 
 
-def _temperature(setting: Setting) -> Answer:
-    lam, found = at.optimal_temperature(task_of(setting), FAMILIES[setting["family"]])
+def _inverse_temperature(setting: Setting) -> Answer:
+    lam, found = at.optimal_inverse_temperature(task_of(setting), FAMILIES[setting["family"]])
     return Answer(np.array([lam, found.excess]), np.array([0.0, found.error]))
 
 
-def _temperature_relations(setting: Setting, answer: Answer) -> list[Relation]:
-    """The risk is that of the temperature, and no other temperature on a wide grid does better."""
+def _inverse_temperature_relations(setting: Setting, answer: Answer) -> list[Relation]:
+    """The risk is that of the inverse temperature, and no other inverse temperature on a wide grid
+    does better.
+    """
     task = task_of(setting)
     make = FAMILIES[setting["family"]]
     best, risk = answer.value
     at_best = at.risk(task, make(best), at.Overlaps.oracle())
-    out = [same("risk at the best temperature", risk, at_best.excess, 0.0)]
+    out = [same("risk at the best inverse temperature", risk, at_best.excess, 0.0)]
     for factor in (0.0, 1e-3, 0.1, 0.5, 0.9, 0.99, 1.01, 1.1, 2.0, 10.0):
         other = at.risk(task, make(factor * best if best else factor), at.Overlaps.oracle())
         slack = answer.error[1] + other.error + 1e-12 * other.excess
@@ -117,24 +120,26 @@ def _temperature_relations(setting: Setting, answer: Answer) -> list[Relation]:
 
 def _no_best(setting: Setting) -> str:
     return (
-        "alone or far off, a token is better let through at any temperature"
+        "alone or far off, a token is better let through at any inverse temperature"
         if setting["length"] == 1
         else ""
     )
 
 
 def _draw_regime(rng: np.random.Generator) -> Setting:
-    return draw_perpendicular(rng) | {"temperature": log_uniform(rng, 1e-6, 1e6, (0.0,))}
+    return draw_perpendicular(rng) | {
+        "inverse_temperature": log_uniform(rng, 1e-6, 1e6, (0.0,))
+    }
 
 
 def _regime(setting: Setting) -> Answer:
-    found = at.oracle_regime(task_of(setting), setting["temperature"])
+    found = at.oracle_regime(task_of(setting), setting["inverse_temperature"])
     value = np.array(found, dtype=float)
     return Answer(value, CLOSED * value + TINY)
 
 
 def _regime_truth(setting: Setting) -> Truth:
-    lam = setting["temperature"]
+    lam = setting["inverse_temperature"]
     gam, s, L = numbers_of(setting)
     leading = float(optimal_activation.leading_risk(lam, gam, s, L))
     # erfc(x) is as good as x: its logarithm has slope 2 x
@@ -145,7 +150,9 @@ def _regime_truth(setting: Setting) -> Truth:
 
 
 def _references(setting: Setting) -> Answer:
-    rows = at.reference_risks(task_of(setting), at.Erf(setting["temperature"]), at.Erf)
+    rows = at.reference_risks(
+        task_of(setting), at.Erf(setting["inverse_temperature"]), at.Erf
+    )
     return Answer(
         np.array([row.risk.excess for row in rows]),
         np.array([row.risk.error for row in rows]),
@@ -155,7 +162,7 @@ def _references(setting: Setting) -> Answer:
 def _reference_relations(setting: Setting, answer: Answer) -> list[Relation]:
     """Null first, Bayes last and least; the rows in between agree with the functions they name."""
     task = task_of(setting)
-    rows = at.reference_risks(task, at.Erf(setting["temperature"]), at.Erf)
+    rows = at.reference_risks(task, at.Erf(setting["inverse_temperature"]), at.Erf)
     bayes = rows[-1].risk
     out = [
         at_most(
@@ -173,7 +180,7 @@ def _reference_relations(setting: Setting, answer: Answer) -> list[Relation]:
 
 def _draw_references(rng: np.random.Generator) -> Setting:
     out = _draw_best(rng) | {
-        "temperature": log_uniform(rng, 1e-3, 3),
+        "inverse_temperature": log_uniform(rng, 1e-3, 3),
         "dim": log_integer(rng, 2, 10**5),
     }
     return out | {
@@ -194,11 +201,11 @@ SUBJECTS: list[Subject] = [
         weight=0.5,
     ),
     Subject(
-        "optimal_temperature",
-        ("optimal_temperature",),
-        _draw_temperature,
-        _temperature,
-        relations=_temperature_relations,
+        "optimal_inverse_temperature",
+        ("optimal_inverse_temperature",),
+        _draw_inverse_temperature,
+        _inverse_temperature,
+        relations=_inverse_temperature_relations,
         may_refuse=_no_best,
         weight=0.3,
     ),

@@ -35,7 +35,7 @@ def _draw_model(rng: np.random.Generator) -> Setting:
         "model": choice(
             rng, ["block", "plain block", "softmax", "erf", "dense", "recurrent"]
         ),
-        "temperature": log_uniform(rng, 1e-3, 1e3, (1.0,)),
+        "inverse_temperature": log_uniform(rng, 1e-3, 1e3, (1.0,)),
         "tokens": rng.standard_normal((2, TOKENS, DIM)) * log_uniform(rng, 1e-3, 1e3, (1.0,)),
         "mask": rng.random((2, TOKENS)) < 0.7,
         "seed": int(rng.integers(1 << 31)),
@@ -43,10 +43,12 @@ def _draw_model(rng: np.random.Generator) -> Setting:
 
 
 def _model(setting: Setting) -> Any:
-    lam = setting["temperature"]
+    lam = setting["inverse_temperature"]
     models: dict[str, Any] = {
-        "block": lambda: at.TransformerBlock(DIM, heads=2, hidden=5, temperature=lam),
-        "plain block": lambda: at.TransformerBlock(DIM, hidden=0, norm=None, temperature=lam),
+        "block": lambda: at.TransformerBlock(DIM, heads=2, hidden=5, inverse_temperature=lam),
+        "plain block": lambda: at.TransformerBlock(
+            DIM, hidden=0, norm=None, inverse_temperature=lam
+        ),
         "softmax": lambda: at.SimplifiedAttention(DIM, "softmax", lam),
         "erf": lambda: at.SimplifiedAttention(DIM, "erf", lam),
         "dense": lambda: at.DenseNet(DIM, TOKENS, 5),
@@ -64,7 +66,7 @@ def _mask(setting: Setting) -> np.ndarray:
 def _model_error(setting: Setting) -> float:
     """Scores of size lam |x|^2 rounded to 1e-15 each, outputs of size |x|."""
     size = 1.0 + float(np.abs(setting["tokens"]).max()) * DIM
-    sharp = setting["temperature"] * size**2 if setting["model"] != "dense" else 1.0
+    sharp = setting["inverse_temperature"] * size**2 if setting["model"] != "dense" else 1.0
     return 1e-13 * size * (1 + sharp)
 
 
@@ -76,7 +78,7 @@ def _call_model(setting: Setting) -> Answer:
 
 def _truth_model(setting: Setting) -> Truth:
     model = _model(setting)
-    lam = setting["temperature"]
+    lam = setting["inverse_temperature"]
     p = model.init(setting["seed"])
     out = []
     for x, real in zip(setting["tokens"], _mask(setting), strict=True):
@@ -116,11 +118,13 @@ def _draw_simplified(rng: np.random.Generator) -> Setting:
         "k_size": log_uniform(rng, 0.1, 10.0, (1.0,)),
         "v_size": log_uniform(rng, 0.01, 100.0, (1.0,)),
     }
-    return draw(rng) | {"temperature": log_uniform(rng, 1e-3, 3.0)} | more
+    return draw(rng) | {"inverse_temperature": log_uniform(rng, 1e-3, 3.0)} | more
 
 
 def _simplified(setting: Setting) -> tuple[Any, dict[str, np.ndarray]]:
-    model = at.SimplifiedAttention(len(setting["k"]), setting["kind"], setting["temperature"])
+    model = at.SimplifiedAttention(
+        len(setting["k"]), setting["kind"], setting["inverse_temperature"]
+    )
     return model, {
         "k": setting["k_size"] * setting["k"],
         "v": setting["v_size"] * setting["v"],
@@ -135,7 +139,7 @@ def _truth_simplified(setting: Setting) -> Truth | None:
     k = setting["k"]
     v = setting["v"]
     stars = setting["stars"]
-    lam = setting["temperature"] * setting["k_size"]
+    lam = setting["inverse_temperature"] * setting["k_size"]
     if lam * max(1.0, setting["gamma"]) > 15:
         return None  # the reference's panels resolve erf up to here
     o = np.array([k @ stars[0], k @ stars[1], v @ stars[0], v @ stars[1], k @ v])

@@ -69,7 +69,7 @@ def task_of(s: Setting) -> Any:  # names become vectors: no type says so
 
 
 def head_of(s: Setting) -> Any:
-    return HEADS[s["head"]](s["temperature"])
+    return HEADS[s["head"]](s["inverse_temperature"])
 
 
 def overlaps_of(s: Setting) -> at.Overlaps:
@@ -93,7 +93,7 @@ def draw(rng: np.random.Generator) -> Setting:
         "length": length,
         "label": label,
         "head": str(choice(rng, ["softmax", "erf"])),
-        "temperature": log_uniform(rng, 0.1, 2.0, [1.0]),
+        "inverse_temperature": log_uniform(rng, 0.1, 2.0, [1.0]),
         "gamma": log_uniform(rng, 0.3, 1.5, [1.0]),
         "signal": 0.0 if rng.random() < CORNER else float(2.5 * rng.random()),
         "shift": 0.0 if rng.random() < 0.5 else float(rng.standard_normal()),

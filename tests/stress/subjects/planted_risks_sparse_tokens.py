@@ -169,7 +169,7 @@ def _draw_signs(rng: np.random.Generator) -> Setting:
         "strength": log_uniform(rng, 1e-2, 8.0, (0.0,)),
         "marked": choice(rng, [1, L]),
         "kind": choice(rng, ["softmax", "erf"]),
-        "temperature": log_uniform(rng, 1e-2, 2.0),
+        "inverse_temperature": log_uniform(rng, 1e-2, 2.0),
         "overlaps": (1.0, 1.0, 1.0)
         if aligned
         else (kappa, theta, kappa * theta + left * apart),
@@ -181,7 +181,7 @@ def _call_signs(setting: Setting) -> Answer:
     kappa, theta, rho = setting["overlaps"]
     kind = at.Softmax if setting["kind"] == "softmax" else at.Erf
     place = at.Overlaps(kappa, 0.0, theta, 0.0, rho)
-    head = kind(setting["temperature"])
+    head = kind(setting["inverse_temperature"])
     return answer_of(at.sign_error(_sparse(setting), head, place, **setting["budget"]))
 
 
@@ -190,7 +190,7 @@ def _truth_signs(setting: Setting) -> Truth | None:
     if setting["length"] > longest or abs(setting["overlaps"][2]) > SMOOTH:
         return None
     task = (setting["length"], setting["marked"], setting["strength"])
-    head = (setting["kind"], setting["temperature"])
+    head = (setting["kind"], setting["inverse_temperature"])
     return Truth(*sparse_tokens.wrong_signs(*head, task, setting["overlaps"]))
 
 

@@ -1,7 +1,7 @@
 """Learning curves of ridge fits: key and value together, the key known, the best ridge.
 
-Settings: alpha 0.05..50, strength 0.1..30, noise^2 1e-3..2, ridges 1e-2..100, temperatures and
-offsets; softmax on two tokens (with the key known up to eight), linear attention to 20. The
+Settings: alpha 0.05..50, strength 0.1..30, noise^2 1e-3..2, ridges 1e-2..100, inverse temperatures
+and offsets; softmax on two tokens (with the key known up to eight), linear attention to 20. The
 reference draws whole bags and solves the equations for them; with the key known it draws weights.
 """
 
@@ -38,7 +38,7 @@ def _draw(rng: np.random.Generator) -> Setting:
         "variance": log_uniform(rng, 1e-3, 2, (0.1,)),
         "alpha": log_uniform(rng, 0.05, 50, (1.0, 2.0)),
         "ridge": (log_uniform(rng, 1e-2, 100, (0.5,)), log_uniform(rng, 1e-2, 100, (0.5,))),
-        "temperature": log_uniform(rng, 0.2, 5, (1.0,)),
+        "inverse_temperature": log_uniform(rng, 0.2, 5, (1.0,)),
         "offset": choice(rng, [1.0, 0.5, -2.0]),
         "seed": int(rng.integers(1 << 31)),
     }
@@ -51,13 +51,13 @@ def _task(setting: Setting) -> at.SingleLocation:
 
 def _predictor(setting: Setting) -> Any:
     if setting["kind"] == "softmax":
-        return at.Softmax(setting["temperature"])
-    return at.LinearAttention(setting["temperature"], offset=setting["offset"])
+        return at.Softmax(setting["inverse_temperature"])
+    return at.LinearAttention(setting["inverse_temperature"], offset=setting["offset"])
 
 
 def _units(setting: Setting) -> np.ndarray:
     """k = units[0] k~, v = units[1] v~: the fit's own letters against the predictor's."""
-    tau = setting["temperature"]
+    tau = setting["inverse_temperature"]
     b = setting["offset"]
     return np.array([tau, 1.0]) if setting["kind"] == "softmax" else np.array([tau / b, b])
 
@@ -147,7 +147,7 @@ def _draw_best(rng: np.random.Generator) -> Setting:
         "strength": log_uniform(rng, 1, 20, (5.0,)),
         "variance": log_uniform(rng, 0.01, 1, (0.1,)),
         "alpha": log_uniform(rng, 0.5, 10, (2.0,)),
-        "temperature": 1.0,
+        "inverse_temperature": 1.0,
         "offset": 1.0,
         "aside": float(rng.uniform(0.3, 1.0)),
     }

@@ -17,7 +17,7 @@ from stress.draws import choice, log_integer, log_uniform
 from stress.judged import Answer, Relation, Truth, same
 from stress.location_settings import (
     draw_numbers,
-    draw_with_temperature,
+    draw_with_inverse_temperature,
     gradient_answer,
     gradient_truth_of,
     reference_arguments,
@@ -43,7 +43,7 @@ NARROW = 1e-3
 # radians of sigma in a standard deviation of the score beyond which a quadrature may say that it
 # cannot
 WAVES = 5e3
-# rounding of overlaps, temperature and signal on their way in, relative to the terms
+# rounding of overlaps, inverse temperature and signal on their way in, relative to the terms
 INPUT = 4e-16
 
 
@@ -66,9 +66,9 @@ def _sigma_risk(
         arguments = sigma(setting), *reference_arguments(setting)
         terms = float(single_location.componentwise_risk(*arguments).size)
         sharp = _sharpness(sigma(setting))
-        in_kappa = 1 + setting["temperature"] * setting["signal"] * sharp
-        in_temperature = (1 + setting["signal"] + setting["gamma"]) * sharp
-        floor = terms * np.array([in_kappa, 1, 1, 1, 1, in_temperature])
+        in_kappa = 1 + setting["inverse_temperature"] * setting["signal"] * sharp
+        in_inverse_temperature = (1 + setting["signal"] + setting["gamma"]) * sharp
+        floor = terms * np.array([in_kappa, 1, 1, 1, 1, in_inverse_temperature])
         return gradient_truth_of(
             single_location.componentwise_gradient(*arguments), setting, floor
         )
@@ -121,7 +121,7 @@ def _linear(setting: Setting) -> tuple:
 
 def _draw_linear(rng: np.random.Generator) -> Setting:
     sign = choice(rng, [-1.0, 1.0])
-    return draw_with_temperature(rng) | {
+    return draw_with_inverse_temperature(rng) | {
         "offset": sign * log_uniform(rng, 1e-6, 1e3, (0.0, 1.0, 0.99999))
     }
 
@@ -178,8 +178,8 @@ def _draw_sigma(rng: np.random.Generator) -> Setting:
         rise = (1 - place / width, 1 / width)
         fall = (1 + place / width, -1 / width)
         data = ("pieces", ((place - width, place, rise), (place, place + width, fall)))
-    out = draw_with_temperature(rng) | {"sigma": data}
-    out["temperature"] = log_uniform(rng, 1e-4, 1e4, (0.0, 1.0))
+    out = draw_with_inverse_temperature(rng) | {"sigma": data}
+    out["inverse_temperature"] = log_uniform(rng, 1e-4, 1e4, (0.0, 1.0))
     out["length"] = min(out["length"], 10**6)
     return out
 
@@ -192,7 +192,7 @@ def _componentwise(setting: Setting) -> Any:
         else ()
     )
     return at.Componentwise(
-        Sigma(data), setting["temperature"], kinks=kinks, scale=_hint(setting)
+        Sigma(data), setting["inverse_temperature"], kinks=kinks, scale=_hint(setting)
     )
 
 
@@ -201,13 +201,13 @@ def _hint(setting: Setting) -> float | None:
     docs/risk.md asks for that below NARROW standard deviations.
     """
     data = setting["sigma"]
-    spread = setting["temperature"] * max(1.0, setting["gamma"])  # of the score
+    spread = setting["inverse_temperature"] * max(1.0, setting["gamma"])  # of the score
     return data[2] if data[0] == "bump" and data[2] < NARROW * spread else None
 
 
 def _many_waves(setting: Setting) -> str:
     """The budget of a quadrature is a million evaluations."""
-    spread = setting["temperature"] * max(1.0, setting["gamma"])
+    spread = setting["inverse_temperature"] * max(1.0, setting["gamma"])
     if setting["sigma"][0] == "bump" and setting["sigma"][2] < NARROWEST * spread:
         return "a scale that the budget cannot serve"
     if setting["sigma"][0] == "logistic" and _cancels(setting):
@@ -215,14 +215,14 @@ def _many_waves(setting: Setting) -> str:
     if setting["sigma"][0] != "cos":
         return ""
     # radians in a standard deviation
-    waves = setting["sigma"][1] * setting["temperature"] * max(1.0, setting["gamma"])
+    waves = setting["sigma"][1] * setting["inverse_temperature"] * max(1.0, setting["gamma"])
     return "too many waves for the budget" if waves > WAVES else ""
 
 
 def _cancels(setting: Setting) -> bool:
     """Whether (1 + tanh)/2 is below STAIRCASE at all scores of the informative token."""
     centre = setting["signal"] * setting["overlaps"][0]
-    highest = setting["temperature"] * (centre + 5 * setting["gamma"])
+    highest = setting["inverse_temperature"] * (centre + 5 * setting["gamma"])
     return highest < math.log(STAIRCASE)
 
 
@@ -236,10 +236,12 @@ KINDS = {
 
 
 def _draw_normalised(kind: str, rng: np.random.Generator) -> Setting:
-    out = draw_with_temperature(rng)
+    out = draw_with_inverse_temperature(rng)
     # most of the settings below the documented end
     if kind != "softmax" and rng.random() < 0.8:
-        out["temperature"] = log_uniform(rng, 1e-6, 60 / max(1.0, out["gamma"]), (0.0,))
+        out["inverse_temperature"] = log_uniform(
+            rng, 1e-6, 60 / max(1.0, out["gamma"]), (0.0,)
+        )
     if rng.random() < 0.5:  # half of the settings where a reference reaches
         out["length"] = choice(rng, [1, 2, 2, 2, log_integer(rng, 3, 300)])
     return out
@@ -280,11 +282,13 @@ def _normalised_gradient_truth(kind: str, setting: Setting) -> Truth | None:
 
 def _steep(kind: str, setting: Setting) -> str:
     """The documented ends of the two-dimensional rules."""
-    lam = setting["temperature"]
+    lam = setting["inverse_temperature"]
     gam = setting["gamma"]
     s = setting["signal"]
     if kind != "softmax":
-        return "temperature beyond 60/max(1, gamma)" if lam * max(1.0, gam) > 60 else ""
+        return (
+            "inverse temperature beyond 60/max(1, gamma)" if lam * max(1.0, gam) > 60 else ""
+        )
     return (
         "scores too large for the two-dimensional rule"
         if lam * (s + max(1.0, gam)) > 1e3
@@ -299,7 +303,7 @@ def _normalised(kind: str) -> list[Subject]:
             f"risk({make.__name__})",
             ("risk", make.__name__),
             lambda rng: _draw_normalised(kind, rng),
-            lambda s: risk_answer(s, make(s["temperature"])),
+            lambda s: risk_answer(s, make(s["inverse_temperature"])),
             lambda s: _normalised_truth(kind, s),
             risk_bounds,
             lambda s: _steep(kind, s),
@@ -309,7 +313,7 @@ def _normalised(kind: str) -> list[Subject]:
             f"risk_gradient({make.__name__})",
             ("risk_gradient", make.__name__),
             lambda rng: _draw_normalised(kind, rng),
-            lambda s: gradient_answer(s, make(s["temperature"])),
+            lambda s: gradient_answer(s, make(s["inverse_temperature"])),
             lambda s: _normalised_gradient_truth(kind, s),
             may_refuse=lambda s: _steep(kind, s),
             truths=0.3 if kind == "softplus" else 0.05,
@@ -326,7 +330,7 @@ def _raw(setting: Setting) -> Answer:
     o = at.Overlaps(*setting["overlaps"])
     predictor = plain_predictor(setting)
     with x64():
-        value = float(at.risk_function(task, predictor)(o, setting["temperature"]))
+        value = float(at.risk_function(task, predictor)(o, setting["inverse_temperature"]))
     exact = at.risk(task, predictor, o)
     return Answer(value, RAW * (exact.excess + task.gamma**2 + task.signal**2) + exact.error)
 
@@ -341,22 +345,26 @@ def _raw_relation(setting: Setting, answer: Answer) -> list[Relation]:
 def _draw_raw(rng: np.random.Generator) -> Setting:
     out = draw_numbers(rng, longest=10**4, signals=100.0)
     out["gamma"] = log_uniform(rng, 0.1, 10)
-    temperature = log_uniform(rng, 1e-3, 3)
+    inverse_temperature = log_uniform(rng, 1e-3, 3)
     kind = choice(rng, ["erf", "linear", "softmax"])
     if kind == "softmax":  # as far as the fixed grid is promised to resolve it
         wide = max(1.0, out["gamma"])
         reach = (192 - 2 * np.log(out["length"])) / (out["signal"] + 12 * wide)
-        temperature = min(temperature, 5.6 / wide, float(reach))
-    return out | {"temperature": temperature, "kind": kind}
+        inverse_temperature = min(inverse_temperature, 5.6 / wide, float(reach))
+    return out | {"inverse_temperature": inverse_temperature, "kind": kind}
 
 
 SUBJECTS: list[Subject] = [
     *_sigma_risk(
-        "Erf", lambda s: at.Erf(s["temperature"]), _erf, draw_with_temperature, ("Erf",)
+        "Erf",
+        lambda s: at.Erf(s["inverse_temperature"]),
+        _erf,
+        draw_with_inverse_temperature,
+        ("Erf",),
     ),
     *_sigma_risk(
         "LinearAttention",
-        lambda s: at.LinearAttention(s["temperature"], s["offset"]),
+        lambda s: at.LinearAttention(s["inverse_temperature"], s["offset"]),
         _linear,
         _draw_linear,
         ("LinearAttention",),

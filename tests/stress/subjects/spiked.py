@@ -107,7 +107,7 @@ def _exponent(setting: Setting) -> Answer:
 
 def _optimum(setting: Setting) -> Answer:
     found = at.linear_optimum(task_of(setting))
-    value = np.array([found.risk.excess, found.temperature, found.offset])
+    value = np.array([found.risk.excess, found.inverse_temperature, found.offset])
     return Answer(
         value, np.array([found.risk.error, CLOSED * abs(value[1]), CLOSED * abs(value[2])])
     )

@@ -39,7 +39,7 @@ def task_of(s: Setting) -> Any:
 def head_of(s: Setting) -> Any:
     from jax import numpy as jnp
 
-    lam = s["temperature"]
+    lam = s["inverse_temperature"]
     heads = {
         "erf": at.Erf,
         "softmax": at.Softmax,
@@ -95,7 +95,7 @@ def draw(rng: np.random.Generator) -> Setting:
     return {
         "parts": parts,
         "head": str(choice(rng, ["erf", "softmax", "tanh", "linear"])),
-        "temperature": log_uniform(rng, 0.1, 3.0, [0.7, 1.3]),
+        "inverse_temperature": log_uniform(rng, 0.1, 3.0, [0.7, 1.3]),
         "length": int(rng.integers(2, 11)),
         "gamma": log_uniform(rng, 0.5, 1.5, [1.0, 1.0]),
         "signal": float(3 * rng.random()),

@@ -43,7 +43,7 @@ def draw(rng: np.random.Generator) -> Setting:
     k, v = unit(rng, d), unit(rng, d)
     return {
         "kind": choice(rng, KINDS),
-        "temperature": log_uniform(rng, 1e-3, 3.0, (0.0,)),
+        "inverse_temperature": log_uniform(rng, 1e-3, 3.0, (0.0,)),
         "length": log_integer(rng, 1, 30, (1, 2)),
         "gamma": log_uniform(rng, 0.2, 2.0, (1.0,)),
         "signal": log_uniform(rng, 1e-2, 4.0, (0.0,)),
@@ -72,7 +72,7 @@ def _train(setting: Setting, **more: Any) -> Any:
         "log_every": 1,
         "seed": 0,
     }
-    head = HEADS[setting["kind"]](setting["temperature"])
+    head = HEADS[setting["kind"]](setting["inverse_temperature"])
     start = (setting["k"], setting["v"])
     return at.train(
         task_of(setting), head, **(numbers | {"start": start, "progress": False} | more)
@@ -80,7 +80,12 @@ def _train(setting: Setting, **more: Any) -> Any:
 
 
 def _risk(setting: Setting) -> Any:
-    numbers = (setting["temperature"], setting["gamma"], setting["signal"], setting["length"])
+    numbers = (
+        setting["inverse_temperature"],
+        setting["gamma"],
+        setting["signal"],
+        setting["length"],
+    )
     return lambda o: reference.head_excess(setting["kind"], o, *numbers)
 
 
@@ -154,13 +159,13 @@ def _relations_population(setting: Setting, answer: Answer) -> Iterable[Relation
     huge = at.SingleLocation(
         10**9, *(setting[name] for name in ("length", "gamma", "noise", "signal"))
     )
-    head = HEADS[setting["kind"]](setting["temperature"])
+    head = HEADS[setting["kind"]](setting["inverse_temperature"])
     numbers = {name: setting[name] for name in ("steps", "step_size")}
     far = at.train(huge, head, start, runs=1, log_every=1, progress=False, **numbers)
     yield same("the dimension does not matter", far.log, run.log, 2 * ROUNDING)
     risk = at.risk(
         task_of(setting),
-        HEADS[setting["kind"]](setting["temperature"]),
+        HEADS[setting["kind"]](setting["inverse_temperature"]),
         at.Overlaps(*run.log[:, 0, -1]),
     )
     # two routes through the same closed form: the trajectory's own is not checked to lie on the
@@ -201,7 +206,7 @@ def _truth_sgd(setting: Setting) -> Truth:
     stars = setting["stars"]
     task = (setting["length"], setting["gamma"], setting["signal"], setting["noise"])
     numbers = (
-        setting["temperature"],
+        setting["inverse_temperature"],
         setting["step_size"],
         setting["batch_size"],
         4 * RUNS,
@@ -221,7 +226,7 @@ def _relations_sgd(setting: Setting, answer: Answer) -> Iterable[Relation]:
 
 
 def _call_flow(setting: Setting) -> Answer:
-    head = HEADS[setting["kind"]](setting["temperature"])
+    head = HEADS[setting["kind"]](setting["inverse_temperature"])
     time = 10 * setting["step_size"]
     found = at.gradient_flow(
         task_of(setting), head, (setting["k"], setting["v"]), [0.0, time]
@@ -242,7 +247,7 @@ def _truth_flow(setting: Setting) -> Truth | None:
 
 
 def _relations_flow(setting: Setting, answer: Answer) -> Iterable[Relation]:
-    head = HEADS[setting["kind"]](setting["temperature"])
+    head = HEADS[setting["kind"]](setting["inverse_temperature"])
     times = np.linspace(0, 10 * setting["step_size"], 4)
     found = at.gradient_flow(task_of(setting), head, (setting["k"], setting["v"]), times)
     yield _feasible(found.log)

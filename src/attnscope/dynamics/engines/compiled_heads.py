@@ -34,7 +34,7 @@ class CompiledSgd(GramSgd):
 
     Args:
         task: a SingleLocation, or a MultiDirection with distinct positions.
-        head: gives the kind; temperatures come with every call of `advance`.
+        head: gives the kind; inverse temperatures come with every call of `advance`.
         constraint: "sphere" (unit vectors) or "free".
     """
 
@@ -60,15 +60,15 @@ class CompiledSgd(GramSgd):
     def _fresh_state(self, grams: np.ndarray, seed: int) -> State:
         return {"gram": grams, "generators": seed_generators(seed, len(grams))}
 
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps."""
+    def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
+        """State after len(inverse_temperatures) more steps."""
         if "keys" in state:
-            return self._generic_engine().advance(state, temperatures)
+            return self._generic_engine().advance(state, inverse_temperatures)
         task = self.task
         gram, generators = heads_steps(
             state["gram"],
             state["generators"],
-            temperatures,
+            inverse_temperatures,
             KINDS[type(self.head)],
             self.heads,
             step_size=self.step_size,

@@ -38,10 +38,12 @@ def checked_state(state: object, of: str) -> None:
         raise bad("state", of, "what init, start or advance of the engine returned", state)
 
 
-def checked_steps(state: object, temperatures: object, of: str) -> np.ndarray:
-    """The temperatures of the steps as float64 (steps,), or one sentence about them or the state."""
+def checked_steps(state: object, inverse_temperatures: object, of: str) -> np.ndarray:
+    """The inverse temperatures of the steps as float64 (steps,), or one sentence about them or the
+    state.
+    """
     checked_state(state, of)
-    return context_array(temperatures, "temperatures", of, (None,))
+    return context_array(inverse_temperatures, "inverse_temperatures", of, (None,))
 
 
 def on_spheres(constraint: object, of: str) -> bool:
@@ -82,8 +84,8 @@ class MiniBatchEngine:
 class Engine(Protocol):
     """What the loop needs of every engine, reduced or full."""
 
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps, the t-th at temperatures[t]."""
+    def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
+        """State after len(inverse_temperatures) more steps, the t-th at inverse_temperatures[t]."""
 
 
 class OverlapEngine(Engine, Protocol):

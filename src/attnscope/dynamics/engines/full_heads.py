@@ -81,9 +81,9 @@ class FullHeads(MiniBatchEngine):
         vectors = starting_vectors(G, self.task.teachers, seed, "FullHeads")
         return fresh_state({"vectors": vectors}, seed)
 
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps."""
-        return self._stepper.advance(state, temperatures)
+    def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
+        """State after len(inverse_temperatures) more steps."""
+        return self._stepper.advance(state, inverse_temperatures)
 
     def gram(self, state: State) -> np.ndarray:
         """(runs, n, n)."""

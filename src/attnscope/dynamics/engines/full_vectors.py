@@ -83,18 +83,20 @@ class FullPopulation:
         k, v = vectors_with(overlaps, self.task, seed, "FullPopulation")
         return fresh_state({"k": k, "v": v}, seed)
 
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps."""
+    def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
+        """State after len(inverse_temperatures) more steps."""
         if self.twin:
-            return self._stepper.advance(state, temperatures)
-        temperatures = checked_steps(state, temperatures, "FullPopulation.advance")
+            return self._stepper.advance(state, inverse_temperatures)
+        inverse_temperatures = checked_steps(
+            state, inverse_temperatures, "FullPopulation.advance"
+        )
         k = state["k"]
         v = state["v"]
         # a run that has left the finite numbers is an outcome
         with np.errstate(all="ignore"):
-            for lam in temperatures:
+            for lam in inverse_temperatures:
                 k, v = self._chain_step(k, v, float(lam))
-        return {**state, "k": k, "v": v, "step": state["step"] + len(temperatures)}
+        return {**state, "k": k, "v": v, "step": state["step"] + len(inverse_temperatures)}
 
     def overlaps(self, state: State) -> np.ndarray:
         """(5, runs)."""
@@ -183,9 +185,9 @@ class FullSgd:
         k, v = vectors_with(overlaps, self.task, seed, "FullSgd")
         return fresh_state(self.optimiser.begin({"k": k, "v": v}), seed)
 
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps."""
-        return self._stepper.advance(state, temperatures)
+    def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
+        """State after len(inverse_temperatures) more steps."""
+        return self._stepper.advance(state, inverse_temperatures)
 
     def overlaps(self, state: State) -> np.ndarray:
         """(5, runs) inner products of the raw vectors."""

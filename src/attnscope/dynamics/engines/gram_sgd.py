@@ -108,7 +108,7 @@ class GenericSgd(GramSgd):
                 jax.eval_shape(jax.grad(loss), seen, told, 0.0, 1.0)
         except Exception as error:
             got = f"{type(error).__name__} for seen {self._projection_shapes()[0]}, told {self._projection_shapes()[1]}"
-            must = "a differentiable scalar function loss(seen, told, noise, temperature)"
+            must = "a differentiable scalar function loss(seen, told, noise, inverse_temperature)"
             raise bad(
                 "loss", "GenericSgd", must, got, "squared_loss(Softmax(2.0))"
             ) from error
@@ -122,9 +122,9 @@ class GenericSgd(GramSgd):
     def _fresh_state(self, grams: np.ndarray, seed: int) -> State:
         return fresh_state({"gram": grams}, seed)
 
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps."""
-        return self._stepper.advance(state, temperatures)
+    def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
+        """State after len(inverse_temperatures) more steps."""
+        return self._stepper.advance(state, inverse_temperatures)
 
     # -- one step of one run -----------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Many steps of many runs with one JAX executable of fixed shape.
 
-A step is a pure function of one run: step(arrays, key, temperature) -> arrays. Here it is
+A step is a pure function of one run: step(arrays, key, inverse_temperature) -> arrays. Here it is
 vectorised over a tile of runs (the last tile is padded by copies of its last run) and looped over
 with a step count that the executable takes as an argument. Nothing about its shape depends on the
 number of runs or of steps, so by construction the same instructions produce
@@ -26,7 +26,7 @@ from attnscope.numerics.border.x64 import computed_x64
 
 __all__ = ["Stepper", "fresh_state"]
 
-BLOCK_TEMPERATURES = 1024  # temperatures handed over per call; fewer are padded
+BLOCK_INVERSE_TEMPERATURES = 1024  # handed over per call; fewer are padded
 # measured: a third less compilation, the same speed
 FAST_COMPILE = {"xla_backend_optimization_level": 1}
 GENERATOR = "threefry2x32"  # named, so that the user's default does not change results
@@ -58,20 +58,24 @@ class Stepper:
         self.tile = tile
         self._compiled: Callable[..., Any] | None = None
 
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """The state after len(temperatures) more steps."""
-        temperatures = checked_steps(state, temperatures, "advance")
+    def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
+        """The state after len(inverse_temperatures) more steps."""
+        inverse_temperatures = checked_steps(state, inverse_temperatures, "advance")
         out = dict(state)
-        for i in range(0, len(temperatures), BLOCK_TEMPERATURES):
-            out = self._advance_block(out, temperatures[i : i + BLOCK_TEMPERATURES])
+        for i in range(0, len(inverse_temperatures), BLOCK_INVERSE_TEMPERATURES):
+            out = self._advance_block(
+                out, inverse_temperatures[i : i + BLOCK_INVERSE_TEMPERATURES]
+            )
         return out
 
-    def _advance_block(self, state: State, temperatures: np.ndarray) -> State:
+    def _advance_block(self, state: State, inverse_temperatures: np.ndarray) -> State:
         import jax
 
-        count = len(temperatures)
+        count = len(inverse_temperatures)
         start = state["step"]
-        padded = np.pad(temperatures, (0, BLOCK_TEMPERATURES - count), mode="edge")
+        padded = np.pad(
+            inverse_temperatures, (0, BLOCK_INVERSE_TEMPERATURES - count), mode="edge"
+        )
         arrays = {name: a for name, a in state.items() if name not in COMMON_KEYS}
         runs = len(state["keys"])
         with computed_x64():
@@ -93,14 +97,21 @@ class Stepper:
         return {**joined, "keys": state["keys"], "step": start + count}
 
     def _loop_tile(
-        self, tile: dict[str, Any], keys: Any, start: Any, count: Any, temperatures: Any
+        self,
+        tile: dict[str, Any],
+        keys: Any,
+        start: Any,
+        count: Any,
+        inverse_temperatures: Any,
     ) -> dict[str, Any]:
         import jax
         from jax import lax, random
 
         def one_run(arrays: dict[str, Any], key_data: Any) -> dict[str, Any]:
             key = random.wrap_key_data(key_data, impl=GENERATOR)
-            body = lambda i, a: self.step(a, random.fold_in(key, start + i), temperatures[i])
+            body = lambda i, a: self.step(
+                a, random.fold_in(key, start + i), inverse_temperatures[i]
+            )
             return lax.fori_loop(0, count, body, arrays)
 
         return jax.vmap(one_run)(tile, keys)

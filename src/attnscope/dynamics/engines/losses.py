@@ -1,7 +1,7 @@
 """Losses of one sequence as JAX functions of what a predictor can see: projections of the tokens,
 never the tokens.
 
-A loss is a function loss(seen, told, noise, temperature) -> scalar of
+A loss is a function loss(seen, told, noise, inverse_temperature) -> scalar of
     seen (L, m)   the tokens' projections on the m trained vectors, rows 0..F-1 belonging to the
         informative tokens,
     told (F, 2F)  the informative tokens' projections on the teachers (k_1*, v_1*, ..., k_F*, v_F*),
@@ -37,7 +37,7 @@ def squared_loss(predictor: Predictor, heads: int = 1) -> Loss:
     """(T - Y)^2 for `heads` heads of this kind (module docstring).
 
     Args:
-        predictor: the kind of the heads; its own temperature is not used.
+        predictor: the kind of the heads; its own inverse temperature is not used.
         heads: how many, whose outputs are added.
 
     >>> import attnscope as at
@@ -55,7 +55,7 @@ def logistic_loss(predictor: Predictor, heads: int = 1) -> Loss:
     """log(1 + exp(-sign(Y) T)) for `heads` heads of this kind (module docstring).
 
     Args:
-        predictor: the kind of the heads; its own temperature is not used.
+        predictor: the kind of the heads; its own inverse temperature is not used.
         heads: how many, whose outputs are added.
 
     >>> import attnscope as at
@@ -88,8 +88,8 @@ LOSSES: dict[str, Callable[[Any, Any], Any]] = {
 def output_loss(
     predictor: Predictor, heads: int, loss: Any, of: str
 ) -> Callable[[Any, Any, Any, Any], Any]:
-    """loss(seen (L, 2 heads), label, mask (L,), temperature) -> scalar, "squared", "logistic" or a
-    task's own function (output, label), for any planted task.
+    """loss(seen (L, 2 heads), label, mask (L,), inverse temperature) -> scalar, "squared",
+    "logistic" or a task's own function (output, label), for any planted task.
     """
     output = _heads_output(predictor, heads, of)
     if not callable(loss) and loss not in LOSSES:
@@ -111,7 +111,9 @@ def _noisy_label(told: Any, noise: Any) -> Any:
 
 
 def _heads_output(predictor: Predictor, heads: int, of: str) -> Callable[..., Any]:
-    """T of seen (L, 2 heads), at a temperature and with a mask of real tokens if there is one."""
+    """T of seen (L, 2 heads), at an inverse temperature and with a mask of real tokens if there is
+    one.
+    """
     weights = weight_function(predictor, of)
 
     def head(seen: Any, lam: Any, mask: Any, h: int) -> Any:

@@ -84,14 +84,14 @@ class PlantedEngine(MiniBatchEngine):
         held = self._starting_points(matrix, seed)
         return {self.HELD: held, "seed": np.array(seed), "step": np.array(0)}
 
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps;
+    def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
+        """State after len(inverse_temperatures) more steps;
         a run that leaves the finite numbers stays outside.
         """
         held = state[self.HELD].copy()
         step = int(state["step"])
         with np.errstate(all="ignore"):
-            for lam in np.asarray(temperatures, dtype=np.float64):
+            for lam in np.asarray(inverse_temperatures, dtype=np.float64):
                 held = self._step_all_runs(held, int(state["seed"]), step, float(lam))
                 step += 1
         return {self.HELD: held, "seed": state["seed"], "step": np.array(step)}
@@ -115,8 +115,8 @@ def stream(seed: int, run: int, step: int) -> np.random.Generator:
 def loss_gradient(
     predictor: Predictor, heads: int, loss: Any, of: str
 ) -> Callable[[list[Projections], list[np.ndarray], float], np.ndarray]:
-    """A function (sequences of each run, their labels, temperature) -> d loss/d fields (runs, B, L,
-    2 heads).
+    """A function (sequences of each run, their labels, inverse temperature) -> d loss/d fields
+    (runs, B, L, 2 heads).
     """
     import jax
 

@@ -3,8 +3,8 @@
 The predictor is T(X) = sum_l erf(lam X_l.k) X_l.v with k, v on the unit sphere; its risk R depends
 on
     kappa = k.k*,  eta = k.v*,  theta = v.k*,  nu = v.v*,  rho = k.v        (k*.v* = 0).
-notation: s signal, L length, gam scale of the informative token, lam temperature; g = lam gam,
-    S^2 = 1 + 2 g^2, q^2 = 1 + 4 g^2, m = lam s / S, n = lam gam^2 / S, C
+notation: s signal, L length, gam scale of the informative token, lam inverse temperature; g = lam
+    gam, S^2 = 1 + 2 g^2, q^2 = 1 + 4 g^2, m = lam s / S, n = lam gam^2 / S, C
         = 2 lam / sqrt(pi (1 + 2 lam^2));
     a = m kappa, A = erf(a), E = erf'(a), B = erf(a/q), F = erf'(a/q), Z
         = E_G erf(lam s kappa + g G)^2.
@@ -24,9 +24,9 @@ in any dimension.
 Z without quadrature in the loop: Z = A^2 + V, and with w = a^2, y = 1 - x^2,
     V = (4/pi) int_{1/q}^1 e^{-w(1+x^2)} / (1+x^2) dx = e^{-2w} sum_j c_j w^j,
     c_j = (4/pi) int_{1/q}^1 y^j / (j! (2-y)) dx > 0.
-The c_j depend on the temperature alone, so all runs share them. As w^j e^{-2w} / j! <= 2^{-j}, what
-follows term j is below (y_max / 2)^j, y_max = 1 - 1/q^2 < 1: for gam^2 = 1/2, 10 terms do at lam =
-.1, 37 at lam = 1, 58 at any.
+The c_j depend on the inverse temperature alone, so all runs share them. As w^j e^{-2w} / j! <=
+2^{-j}, what follows term j is below (y_max / 2)^j, y_max = 1 - 1/q^2 < 1: for gam^2 = 1/2, 10 terms
+do at lam = .1, 37 at lam = 1, 58 at any.
 
 Exact up to rounding. Runs go through the processor's vector lanes in tiles of fixed width
 (numerics/compiled/run_tiles.py): a run's bits depend neither on the other runs, nor on the threads,
@@ -81,10 +81,10 @@ class PopulationErf:
         """Nothing is random: the seed is not used."""
         return {"overlaps": np.array(overlaps, dtype=np.float64)}
 
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
+    def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
         return {
             "overlaps": population_steps(
-                state["overlaps"], temperatures, self.step_size, self.law
+                state["overlaps"], inverse_temperatures, self.step_size, self.law
             )
         }
 
@@ -94,17 +94,17 @@ class PopulationErf:
 
 def population_steps(
     state: np.ndarray,
-    temperatures: np.ndarray,
+    inverse_temperatures: np.ndarray,
     step_size: float,
     law: Law,
 ) -> np.ndarray:
-    """The overlaps after len(temperatures) steps of projected gradient descent on the population
-    risk.
+    """The overlaps after len(inverse_temperatures) steps of projected gradient descent on the
+    population risk.
 
-    state (5, runs) in the order of OVERLAP_ORDER; temperatures (steps,) the lam of each step; the law with
-    k* perp v*. Returns a new (5, runs). Two calls with a split schedule equal one call bit for bit,
-    and a run does not depend on the others. A run that becomes non-finite stays so: check where you
-    log. Nothing is validated beyond the shape of the state.
+    state (5, runs) in the order of OVERLAP_ORDER; inverse_temperatures (steps,) the lam of each
+    step; the law with k* perp v*. Returns a new (5, runs). Two calls with a split schedule equal
+    one call bit for bit, and a run does not depend on the others. A run that becomes non-finite
+    stays so: check where you log. Nothing is validated beyond the shape of the state.
 
     >>> start = np.array([[0.1], [0.0], [0.0], [0.1], [0.0]])
     >>> end = population_steps(start, np.full(20_000, 0.1), 4e-3, Law(0.5**0.5, 200**0.5, 10))
@@ -116,16 +116,22 @@ def population_steps(
         raise bad(
             "state", "population_steps", "an array of shape (5, runs)", f"shape {state.shape}"
         )
-    temperatures = np.ascontiguousarray(temperatures, dtype=np.float64)
-    if state.size == 0 or temperatures.size == 0:
+    inverse_temperatures = np.ascontiguousarray(inverse_temperatures, dtype=np.float64)
+    if state.size == 0 or inverse_temperatures.size == 0:
         return state.copy()
     tiles = to_tiles(state)
     setting = (float(step_size), float(law.gamma), float(law.signal), int(law.length))
-    if np.all(temperatures == temperatures[0]):
-        _run_tiles(tiles, _constant_row(float(temperatures[0]), *setting), temperatures.size)
+    if np.all(inverse_temperatures == inverse_temperatures[0]):
+        _run_tiles(
+            tiles,
+            _constant_row(float(inverse_temperatures[0]), *setting),
+            inverse_temperatures.size,
+        )
     else:
-        for i in range(0, temperatures.size, CONSTANT_BLOCK_STEPS):
-            rows = _constant_rows(temperatures[i : i + CONSTANT_BLOCK_STEPS], *setting)
+        for i in range(0, inverse_temperatures.size, CONSTANT_BLOCK_STEPS):
+            rows = _constant_rows(
+                inverse_temperatures[i : i + CONSTANT_BLOCK_STEPS], *setting
+            )
             _run_tiles(tiles, rows, len(rows))
     return from_tiles(tiles, state.shape[1])
 
@@ -137,16 +143,16 @@ def _run_tiles(tiles: np.ndarray, rows: np.ndarray, steps: int) -> None:
     share(work, len(tiles), len(tiles) * steps * TILE_STEP_SECONDS)
 
 
-@lru_cache(maxsize=16)  # 600 bytes each; a run at one temperature asks at every log point
+@lru_cache(maxsize=16)  # 600 bytes each; a run at one lambda asks at every log point
 def _constant_row(lam: float, alpha: float, gam: float, s: float, length: int) -> np.ndarray:
-    """The row of one temperature."""
+    """The row of one inverse temperature."""
     return _constant_rows(np.array([lam]), alpha, gam, s, length)
 
 
 def _constant_rows(
     lam: np.ndarray, alpha: float, gam: float, s: float, length: int
 ) -> np.ndarray:
-    """A row per temperature: the constants of a step (the gradient's times the step size),
+    """A row per inverse temperature: the constants of a step (the gradient's times the step size),
     then the c_j.
     """
     g2 = (lam * gam) ** 2

@@ -10,9 +10,9 @@ alpha = step size, c = k*.v*.
 New k and v are combinations of (k, v, k*, v*), so their inner products follow from the 4 x 4 Gram
 matrix of these, whatever the dimension. As the step is tangential, |k - alpha t|^2 = 1 + alpha^2
 |t|^2 >= 1 and nothing cancels. Exact up to rounding and the error of the gradient's route (closed
-form for Erf and LinearAttention, vectorised over runs; for Softmax at a constant temperature from
-integrals that are found once, softmax_profile.py; quadrature, run by run, for the others).
-Every operation is elementwise over runs, so a run's bits do not depend on the others.
+form for Erf and LinearAttention, vectorised over runs; for Softmax at a constant inverse
+temperature from integrals that are found once, softmax_profile.py; quadrature, run by run, for the
+others). Every operation is elementwise over runs, so a run's bits do not depend on the others.
 """
 
 from __future__ import annotations
@@ -67,16 +67,18 @@ class PopulationExact:
         o = Overlaps(*check.array(overlaps, "overlaps", "PopulationExact", (5, None)))
         return {"overlaps": np.stack(checked_overlaps(o, self.task, "PopulationExact"))}
 
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps;
+    def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
+        """State after len(inverse_temperatures) more steps;
         a run that leaves the finite numbers stays outside.
         """
-        temperatures = checked_steps(state, temperatures, "PopulationExact.advance")
+        inverse_temperatures = checked_steps(
+            state, inverse_temperatures, "PopulationExact.advance"
+        )
         o = state["overlaps"]
         if not self.prepared:
             self._prepare_gradient()
         with np.errstate(all="ignore"):
-            for lam in temperatures:
+            for lam in inverse_temperatures:
                 o = self._step_all_runs(o, float(lam))
         return {"overlaps": o}
 
@@ -85,14 +87,14 @@ class PopulationExact:
         return state["overlaps"]
 
     def _prepare_gradient(self) -> None:
-        """At a constant temperature, where the pair has one, its prepared gradient: always or
-        never, so that a run's bits do not depend on how its steps are divided.
+        """At a constant inverse temperature, where the pair has one, its prepared gradient: always
+        or never, so that a run's bits do not depend on how its steps are divided.
         """
         self.prepared = True
-        temperature = self.predictor.temperature
-        if callable(temperature):
+        inverse_temperature = self.predictor.inverse_temperature
+        if callable(inverse_temperature):
             return
-        found = prepared_gradient(self.task, self.predictor, float(temperature))
+        found = prepared_gradient(self.task, self.predictor, float(inverse_temperature))
         if found is not None:
             self.gradient = lambda o, lam: found(o)
 
@@ -135,8 +137,8 @@ def _gram_product(x: Any, y: Any) -> Any:
 def exact_gradient(
     task: PlantedTask, predictor: Predictor, of: str
 ) -> Callable[[np.ndarray, float], np.ndarray]:
-    """The exact gradient as a raw function: overlaps (5, runs) and a temperature to (5, runs);
-    NaN at non-finite overlaps.
+    """The exact gradient as a raw function: overlaps (5, runs) and an inverse temperature to (5,
+    runs); NaN at non-finite overlaps.
     """
     route = needed("gradient", task, predictor, of, "mini-batch SGD, which needs none")
     if closed_form(task, predictor):  # closed forms broadcast, and NaN passes through

@@ -49,12 +49,12 @@ class PopulationGram:
         G = checked_gram(matrix, self.task, 2 * self.predictor.heads, "PopulationGram")
         return {"gram": G}
 
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps;
+    def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
+        """State after len(inverse_temperatures) more steps;
         a run that leaves the finite numbers stays outside.
         """
         G = state["gram"].copy()
-        lams = np.asarray(temperatures, dtype=np.float64)
+        lams = np.asarray(inverse_temperatures, dtype=np.float64)
         for i, matrix in enumerate(G):
             for lam in lams:
                 if not np.isfinite(matrix).all():

@@ -26,13 +26,13 @@ Array = np.ndarray
 class PopulationLinear(PopulationExact):
     """PopulationExact of a LinearAttention; state: "overlaps" (5, runs)."""
 
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps;
+    def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
+        """State after len(inverse_temperatures) more steps;
         a run that leaves the finite numbers stays outside.
         """
         law = Law.of(self.task)
         o = np.array(state["overlaps"], dtype=np.float64)
-        lam = np.asarray(temperatures, dtype=np.float64)
+        lam = np.asarray(inverse_temperatures, dtype=np.float64)
         numbers = (law.gamma**2, law.signal, float(law.length) - 1, float(law.alignment))
         offset: float = getattr(self.predictor, "offset")  # noqa: B009  # LinearAttention's own
         _advance_runs(o, lam, float(self.step_size), float(offset), *numbers, LANES)
@@ -42,7 +42,7 @@ class PopulationLinear(PopulationExact):
 @njit(cache=True, error_model="numpy", nogil=True)
 def _advance_runs(
     o: Array,
-    temperatures: Array,
+    inverse_temperatures: Array,
     alpha: float,
     offset: float,
     g2: float,
@@ -51,8 +51,8 @@ def _advance_runs(
     c: float,
     lanes: int,
 ) -> None:
-    """Move o (5, runs) by one step for each temperature, LANES runs side by side; `lanes` = LANES, at
-    run time: a constant unrolls the loops.
+    """Move o (5, runs) by one step for each inverse temperature, LANES runs side by side; `lanes` =
+    LANES, at run time: a constant unrolls the loops.
     """
     x = np.zeros(
         (5, LANES)
@@ -62,7 +62,7 @@ def _advance_runs(
         for j in range(5):
             for i in range(here):
                 x[j, i] = o[j, first + i]
-        for lam in temperatures:
+        for lam in inverse_temperatures:
             for i in range(lanes):
                 kap, eta, the, nu, rho = x[0, i], x[1, i], x[2, i], x[3, i], x[4, i]
                 al = offset + lam * s * kap

@@ -86,12 +86,12 @@ class SgdErf:
         start = np.array(overlaps, dtype=np.float64)
         return {"overlaps": start, "generators": seed_generators(seed, start.shape[1])}
 
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
+    def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
         old = state["overlaps"]
         generators = state["generators"]
         alpha = self.step_size
         new, generators = sgd_steps(
-            old, generators, temperatures, alpha, self.law, **self.numbers
+            old, generators, inverse_temperatures, alpha, self.law, **self.numbers
         )
         return {"overlaps": new, "generators": generators}
 
@@ -102,7 +102,7 @@ class SgdErf:
 def sgd_steps(
     state: np.ndarray,
     generator_states: np.ndarray,
-    temperatures: np.ndarray,
+    inverse_temperatures: np.ndarray,
     step_size: float,
     law: Law,
     *,
@@ -110,13 +110,13 @@ def sgd_steps(
     batch_size: int,
     noise: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Overlaps and generator states after len(temperatures) steps of mini-batch SGD on fresh
-    batches.
+    """Overlaps and generator states after len(inverse_temperatures) steps of mini-batch SGD on
+    fresh batches.
 
     state (5, runs) in the order of OVERLAP_ORDER; generator_states (runs, 4) from `seed_generators`;
-    temperatures (steps,) the lam of each step; the law with k* perp v*; dim >= 4. Run i depends on
-    its own column and generator only. Two calls with a split schedule, the generators handed on,
-    equal one call bit for bit. A run that becomes non-finite stays so.
+    inverse_temperatures (steps,) the lam of each step; the law with k* perp v*; dim >= 4. Run i
+    depends on its own column and generator only. Two calls with a split schedule, the generators
+    handed on, equal one call bit for bit. A run that becomes non-finite stays so.
     """
     state = np.ascontiguousarray(state, dtype=np.float64)
     generators = np.ascontiguousarray(generator_states, dtype=np.uint64)
@@ -139,8 +139,8 @@ def sgd_steps(
             "an integer >= 4 (the four vectors k, v, k*, v* need room)",
             dim,
         )
-    temperatures = np.ascontiguousarray(temperatures, dtype=np.float64)
-    if state.size == 0 or temperatures.size == 0:
+    inverse_temperatures = np.ascontiguousarray(inverse_temperatures, dtype=np.float64)
+    if state.size == 0 or inverse_temperatures.size == 0:
         return state.copy(), generators.copy()
     gamma = float(law.gamma)
     task = (
@@ -153,14 +153,14 @@ def sgd_steps(
     )
     degrees = int(dim) - 4
     variance = gamma**2
-    starts = (state, generators, temperatures)
+    starts = (state, generators, inverse_temperatures)
     return _run_tiles(*starts, task, degrees=degrees, informative_variance=variance)
 
 
 def _run_tiles(
     state: Array,
     generators: Array,
-    temperatures: Array,
+    inverse_temperatures: Array,
     task: tuple[float, float, float, int, int, float],
     *,
     degrees: int,
@@ -171,8 +171,8 @@ def _run_tiles(
     """
     length = task[3]
     batch_size = task[4]
-    setting = (temperatures, *task, degrees, informative_variance)
-    seconds = temperatures.size * batch_size * length * TOKEN_SECONDS
+    setting = (inverse_temperatures, *task, degrees, informative_variance)
+    seconds = inverse_temperatures.size * batch_size * length * TOKEN_SECONDS
     return through_tiles(_advance_tiles, state, generators, setting, seconds)
 
 
@@ -180,7 +180,7 @@ def _run_tiles(
 def _advance_tiles(
     tiles: Array,
     seeds: Array,
-    temperatures: Array,
+    inverse_temperatures: Array,
     alpha: float,
     gam: float,
     s: float,
@@ -201,8 +201,8 @@ def _advance_tiles(
     chi2 = np.empty(2 * LANES)
     for tile in range(tiles.shape[0]):
         take_tile(x, g, tiles[tile], seeds[tile], lanes)
-        for t in range(temperatures.size):
-            lam = temperatures[t]
+        for t in range(inverse_temperatures.size):
+            lam = inverse_temperatures[t]
             _write_frame(x, lanes)
             _clear_rows(x, GK2, I22, lanes)
             for _ in range(batch):

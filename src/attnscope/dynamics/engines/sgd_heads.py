@@ -49,7 +49,7 @@ HEAD_TOKEN_SECONDS = 2e-7
 def heads_steps(
     gram: Array,
     generators: Array,
-    temperatures: Array,
+    inverse_temperatures: Array,
     kind: int,
     heads: int,
     *,
@@ -63,17 +63,18 @@ def heads_steps(
     freedom: int,
     spread: float,
 ) -> tuple[Array, Array]:
-    """Gram matrices (runs, n, n) and generator states (runs, 4) after len(temperatures) steps.
+    """Gram matrices (runs, n, n) and generator states (runs, 4) after len(inverse_temperatures)
+    steps.
 
     freedom = d - n and spread = gam^2, in the Wishart law, are arguments: tests plant errors there.
     """
     runs = len(gram)
     n = gram.shape[1]
-    if not runs or not len(temperatures):
+    if not runs or not len(inverse_temperatures):
         return gram.copy(), generators.copy()
     columns = gram.reshape(runs, n * n).T
     setting = (
-        np.ascontiguousarray(temperatures, dtype=np.float64),
+        np.ascontiguousarray(inverse_temperatures, dtype=np.float64),
         int(kind),
         2 * int(heads),
         n,
@@ -87,7 +88,7 @@ def heads_steps(
         int(freedom),
         float(spread),
     )
-    seconds = len(temperatures) * batch_size * length * heads * HEAD_TOKEN_SECONDS
+    seconds = len(inverse_temperatures) * batch_size * length * heads * HEAD_TOKEN_SECONDS
     moved, generators = through_tiles(_advance_tiles, columns, generators, setting, seconds)
     return np.ascontiguousarray(moved.T).reshape(runs, n, n), generators
 
@@ -96,7 +97,7 @@ def heads_steps(
 def _advance_tiles(
     tiles: Array,
     seeds: Array,
-    temperatures: Array,
+    inverse_temperatures: Array,
     kind: int,
     m: int,
     n: int,
@@ -132,8 +133,8 @@ def _advance_tiles(
     chi2 = np.empty(2 * LANES)
     for tile in range(tiles.shape[0]):
         take_tile(G.reshape(n * n, LANES), g, tiles[tile], seeds[tile], lanes)
-        for t in range(temperatures.size):
-            lam = temperatures[t]
+        for t in range(inverse_temperatures.size):
+            lam = inverse_temperatures[t]
             _mark_not_finite(G, y, m, n, lanes)
             cholesky(A, G, n, lanes)
             to_blocks(frame, A, m, m, n, lanes)

@@ -382,7 +382,7 @@ def simplified_risk(
     if not (size_k > 0 and size_v > 0):
         raise bad("parameters", of, "vectors k and v of positive length", "a zero vector")
     kind = Softmax if model.kind == "softmax" else Erf
-    predictor = kind(float(model.temperature * size_k))
+    predictor = kind(float(model.inverse_temperature * size_k))
     plus, minus = (
         risk(task, predictor, Overlaps.of(task, p["k"] / size_k, sign * p["v"] / size_v))
         for sign in (1, -1)

@@ -1,14 +1,14 @@
 """Training of a whole softmax attention layer Q, K, V, O with one [CLS] query, by SGD or Adam on
 fresh batches.
 
-notation: a (d,) the [CLS] token, Q, K, V (d, p), O (p,), p = inner, lam = temperature.
+notation: a (d,) the [CLS] token, Q, K, V (d, p), O (p,), p = inner, lam = inverse temperature.
 
     T(X) = softmax(lam a^T Q K^T X^T) X V O = softmax(lam k^T X^T) X v,    k = K Q^T a,  v = V O:
 
 the layer computes what softmax attention with the directions k and v computes, whatever p is, but
 its gradient steps are those of the factors. `overlaps` are of k/|k| and v/|v|, so they mean what
-they mean in the other engines; `norms` are |k| and |v|. The layer's effective temperature is lam
-|k|.
+they mean in the other engines; `norms` are |k| and |v|. The layer's effective inverse temperature
+is lam |k|.
 
 Start: all entries N(0, sigma^2), then K and V are corrected by one rank each so that k and v have
 exactly the wished overlaps and the norm `scale`; sigma^2 = scale/sqrt(p d) is the size at which
@@ -40,8 +40,8 @@ class FullMatrices:
 
     Args:
         task: a SingleLocation.
-        temperature: lam of the layer that `layer` returns; `advance` takes its temperatures step
-            by step, as every engine.
+        inverse_temperature: lam of the layer that `layer` returns; `advance` takes its inverse
+            temperatures step by step, as every engine.
         inner: p, the inner dimension.
         step_size: alpha > 0.
         batch_size: fresh sequences a step, >= 1.
@@ -58,14 +58,14 @@ class FullMatrices:
     >>> task = at.SingleLocation(dim=20, length=5)
     >>> engine = at.FullMatrices(task, 1.0, inner=3, step_size=0.01, batch_size=8)
     >>> state = engine.init(start, seed=0)
-    >>> state["Q"].shape, engine.layer(state).temperature
+    >>> state["Q"].shape, engine.layer(state).inverse_temperature
     ((1, 20, 3), 1.0)
     """
 
     def __init__(
         self,
         task: SingleLocation,
-        temperature: float,
+        inverse_temperature: float,
         inner: int,
         step_size: float,
         batch_size: int,
@@ -76,7 +76,9 @@ class FullMatrices:
         needs("jax", "FullMatrices")
         needs("optax", "FullMatrices")
         self.task = checked_task(task, "FullMatrices")
-        self.temperature = check.real(temperature, "temperature", "FullMatrices", 0)
+        self.inverse_temperature = check.real(
+            inverse_temperature, "inverse_temperature", "FullMatrices", 0
+        )
         self.inner = check.integer(inner, "inner", "FullMatrices", 1)
         self.batch_size = check.integer(batch_size, "batch_size", "FullMatrices", 1)
         self.optimiser = Optimiser.named(
@@ -127,9 +129,9 @@ class FullMatrices:
         V = _nearest_mapping(V, O, self.scale * v)
         return {"Q": Q, "K": K, "V": V, "O": O, "cls": cls}
 
-    def advance(self, state: State, temperatures: np.ndarray) -> State:
-        """State after len(temperatures) more steps."""
-        return self._stepper.advance(state, temperatures)
+    def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
+        """State after len(inverse_temperatures) more steps."""
+        return self._stepper.advance(state, inverse_temperatures)
 
     def directions(self, state: State) -> tuple[np.ndarray, np.ndarray]:
         """The effective k = K Q^T a and v = V O, (runs, d) each."""
@@ -157,7 +159,7 @@ class FullMatrices:
         checked_state(state, of)
         run = check.integer(run, "run", of, 0, len(state["Q"]) - 1)
         Q, K, V, O = (state[name][run] for name in ("Q", "K", "V", "O"))
-        return FullAttention(Q, K, V, O[None], self.temperature)
+        return FullAttention(Q, K, V, O[None], self.inverse_temperature)
 
     def _step_one_run(self, arrays: dict[str, Any], key: Any, lam: Any) -> dict[str, Any]:
         import jax

@@ -61,7 +61,7 @@ def length_curve(
     Args:
         task: a SingleLocation.
         model: a trained sequence model, or a function of the length that returns one, as lambda L:
-            replace(block, temperature=log(L)/log(16)).
+            replace(block, inverse_temperature=log(L)/log(16)).
         parameters: of the model, as `train_block` returns them.
         lengths: at which to measure, >= 1 each.
         samples: sequences of each length, >= 2.

@@ -104,7 +104,7 @@ def estimate(
         raise AttnscopeError(
             f"the risk by {method} must be a finite float64 number, got an overflow at these "
             "parameters; "
-            "try values of gamma, signal, temperature and length closer to 1."
+            "try values of gamma, signal, inverse temperature and length closer to 1."
         )
     if log_excess is None:
         with np.errstate(divide="ignore"):

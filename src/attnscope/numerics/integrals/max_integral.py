@@ -101,7 +101,7 @@ def max_grid(
         raise bad(
             "strength",
             "the max-location integral",
-            f"at most {LARGEST_NU:g}, as the temperature",
+            f"at most {LARGEST_NU:g}, as the inverse temperature",
             steepest,
         )
     tails = np.array(

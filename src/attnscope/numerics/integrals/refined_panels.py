@@ -361,8 +361,8 @@ def _resolved_integrals(done: list[_Batch], open_mass: np.ndarray, jumps: Any) -
         share = float((open_mass / np.maximum(size, 1e-300)).max())
         raise AttnscopeError(
             f"sigma of Componentwise must be resolved by {EVALUATION_BUDGET} evaluations "
-            f"at this temperature, got {100 * share:.3g} % of an integral still open; "
-            "try kinks= at its jumps, a smaller temperature, or method='monte-carlo'."
+            f"at this inverse temperature, got {100 * share:.3g} % of an integral still open; "
+            "try kinks= at its jumps, a smaller inverse temperature, or method='monte-carlo'."
         )
     p = whole.panels
     beyond = whole.size[:, p.last].sum(axis=1)

@@ -174,7 +174,7 @@ def _probe_density(predictor: Any, steep: float) -> float:
     if 2 * PROBED_SIGMAS * wanted > EVALUATION_BUDGET:
         least = predictor.scale * 2 * PROBED_SIGMAS * wanted / EVALUATION_BUDGET
         must = f"at least {least:.2g} where the scores have standard deviation {steep:.3g}"
-        other = "a smaller temperature, or method='monte-carlo'"
+        other = "a smaller inverse temperature, or method='monte-carlo'"
         raise bad("scale", "Componentwise", must, predictor.scale, other)
     return max(PROBES_PER_SIGMA, wanted)
 

@@ -37,7 +37,7 @@ class SimplifiedAttention(SequenceModel):
     Args:
         dim: d >= 2 of the tokens.
         kind: sigma: "softmax" or "erf".
-        temperature: lam > 0.
+        inverse_temperature: lam > 0.
 
     >>> SimplifiedAttention(dim=16).size
     32
@@ -47,7 +47,7 @@ class SimplifiedAttention(SequenceModel):
 
     dim: int
     kind: str = "softmax"
-    temperature: float = 1.0
+    inverse_temperature: float = 1.0
 
     def __post_init__(self) -> None:
         of = "SimplifiedAttention"
@@ -56,8 +56,8 @@ class SimplifiedAttention(SequenceModel):
             raise bad("kind", of, "'softmax' or 'erf'", self.kind)
         object.__setattr__(
             self,
-            "temperature",
-            check.real(self.temperature, "temperature", of, 0, strict=True),
+            "inverse_temperature",
+            check.real(self.inverse_temperature, "inverse_temperature", of, 0, strict=True),
         )
 
     def entries(self) -> dict[str, Entry]:
@@ -70,22 +70,22 @@ class SimplifiedAttention(SequenceModel):
         import jax
         import jax.numpy as jnp
 
-        scores = p.get("temperature", self.temperature) * (x @ p["k"])
+        scores = p.get("inverse_temperature", self.inverse_temperature) * (x @ p["k"])
         if self.kind == "softmax":
             weights = jax.nn.softmax(jnp.where(real, scores, -jnp.inf))
         else:
             weights = jnp.where(real, jax.lax.erf(scores), 0.0)
         return weights @ (x @ p["v"])
 
-    def _without_temperature(self) -> SequenceModel:
-        return replace(self, temperature=1.0)
+    def _without_inverse_temperature(self) -> SequenceModel:
+        return replace(self, inverse_temperature=1.0)
 
     def directions(self, parameters: Parameters, tokens: np.ndarray) -> Directions:
         """lam k and v as one head's directions; the tokens do not matter."""
         of = "SimplifiedAttention.directions"
         self._checked_tokens(tokens, None, of)
         p = self._checked_parameters(parameters, of)
-        return Directions(self.temperature * p["k"][None], p["v"][None])
+        return Directions(self.inverse_temperature * p["k"][None], p["v"][None])
 
 
 def _checked_model(model: object, of: str) -> None:

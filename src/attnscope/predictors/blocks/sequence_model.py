@@ -118,10 +118,10 @@ class SequenceModel:
         needs("jax", of)
         x, real = self._checked_tokens(tokens, mask, of)
         p = self._checked_parameters(parameters, of)
-        run = _compiled_map(self._without_temperature(), name)
-        # an argument of the executable: another temperature compiles nothing
-        if hasattr(self, "temperature"):
-            p["temperature"] = np.asarray(self.temperature)
+        run = _compiled_map(self._without_inverse_temperature(), name)
+        # an argument of the executable: another inverse temperature compiles nothing
+        if hasattr(self, "inverse_temperature"):
+            p["inverse_temperature"] = np.asarray(self.inverse_temperature)
         block = max(1, BLOCK_TOKEN_ENTRIES // (x.shape[1] * x.shape[2]))
         parts = []
         with computed_x64():
@@ -130,7 +130,7 @@ class SequenceModel:
                 parts.append(np.asarray(run(p, x[part].astype(np.float64), real[part])))
         return np.concatenate(parts)
 
-    def _without_temperature(self) -> SequenceModel:
+    def _without_inverse_temperature(self) -> SequenceModel:
         """What an executable depends on."""
         return self
 

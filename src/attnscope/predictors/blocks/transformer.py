@@ -1,7 +1,7 @@
 """Transformer blocks for single-location regression.
 
 notation: x_l in R^d tokens, r in R^d the register (a learnt token from whose row the output is
-read), H = heads, p = d/H, lam = temperature.
+read), H = heads, p = d/H, lam = inverse temperature.
 
 Transformer block (pre-norm, one layer; only the register's row is needed, so only that row is
 computed):
@@ -69,8 +69,8 @@ class TransformerBlock(SequenceModel):
         heads: H.
         hidden: width of the feed-forward layer; 2 dim if None, no such layer if 0.
         norm: "layer" or None.
-        temperature: lam > 0 multiplies all logits. Training does not change it; replace(model,
-            temperature=...) changes it afterwards.
+        inverse_temperature: lam > 0 multiplies all logits. Training does not change it;
+            replace(model, inverse_temperature=...) changes it afterwards.
 
     >>> model = TransformerBlock(dim=16, heads=2, hidden=32)
     >>> model.size, model.predict(model.init(seed=0), np.zeros((3, 5, 16))).shape
@@ -81,7 +81,7 @@ class TransformerBlock(SequenceModel):
     heads: int = 1
     hidden: int | None = None
     norm: str | None = "layer"
-    temperature: float = 1.0
+    inverse_temperature: float = 1.0
 
     def __post_init__(self) -> None:
         of = "TransformerBlock"
@@ -95,8 +95,8 @@ class TransformerBlock(SequenceModel):
             raise bad("norm", of, "'layer' or None", self.norm)
         object.__setattr__(
             self,
-            "temperature",
-            check.real(self.temperature, "temperature", of, 0, strict=True),
+            "inverse_temperature",
+            check.real(self.inverse_temperature, "inverse_temperature", of, 0, strict=True),
         )
 
     def entries(self) -> dict[str, Entry]:
@@ -136,7 +136,7 @@ class TransformerBlock(SequenceModel):
 
         query = jnp.einsum("hpd,d->hp", p["query"], a[0])
         keys = jnp.einsum("hpd,hp->hd", p["key"], query) / math.sqrt(self.dim // self.heads)
-        return p.get("temperature", self.temperature) * (keys @ a.T)
+        return p.get("inverse_temperature", self.inverse_temperature) * (keys @ a.T)
 
     def weights(self, p: Any, a: Any, real: Any) -> Any:
         """w (H, 1 + L), by the parameters p, the register first; it is always real."""
@@ -240,8 +240,8 @@ class TransformerBlock(SequenceModel):
 
         return key, jax.jacrev(through)(x).sum(1)
 
-    def _without_temperature(self) -> SequenceModel:
-        return replace(self, temperature=1.0)
+    def _without_inverse_temperature(self) -> SequenceModel:
+        return replace(self, inverse_temperature=1.0)
 
     def query_key(self, parameters: Parameters) -> np.ndarray:
         """W_Q^h' W_K^h of every head, (heads, d, d): what singular values are taken of."""

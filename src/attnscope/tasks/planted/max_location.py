@@ -7,7 +7,7 @@ notation: d = dim, L = length, nu = strength, chi_l = X_l.k*, w_l = X_l.v*, k* p
         Y = X_J.v* + noise N(0, 1)
 
 (Duranthon et al., ICLR 2026: max-SLR.) The posterior is the location law itself, so softmax
-attention with temperature nu at (k*, v*) is the Bayes predictor E[Y | X] = sum_l p_l w_l,
+attention with inverse temperature nu at (k*, v*) is the Bayes predictor E[Y | X] = sum_l p_l w_l,
 identically. The values w are independent of the scores, hence
 
     R_B = 1 - E sum_l p_l^2 = E sum_{j != m} p_j p_m
@@ -105,7 +105,7 @@ class MaxLocation(Located[Batch]):
         return estimate(1 - 1 / self.length, 0.0, "closed form", self.noise)
 
     def bayes_risk(self) -> Estimate:
-        """Risk of E[Y | X] = softmax attention at temperature `strength`."""
+        """Risk of E[Y | X] = softmax attention at inverse temperature `strength`."""
         return estimate(
             *disagreement(self.strength, self.length), "2-D quadrature", self.noise
         )

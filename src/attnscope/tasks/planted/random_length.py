@@ -9,7 +9,7 @@ predictor sum_l p_l x_l.v*, and every risk is the average over L of the fixed-le
     R = sum_L q_L R(L),
 
 for the Bayes predictor and for any one predictor used at all lengths. Softmax adapts by itself: at
-gamma = 1 the same temperature s is Bayes at every length. An unnormalised predictor sum_l
+gamma = 1 the same inverse temperature s is Bayes at every length. An unnormalised predictor sum_l
 sigma(u_l) w_l at (k*, v*) has R(L) = gam^2 E_1(1 - sigma)^2 + (L-1) E_0 sigma^2, linear in L, so
 over random lengths it is as good as at the mean length E L and no better (docs/several_tokens.md).
 """

@@ -9,7 +9,7 @@ r_l = exp(theta u_l - theta^2/2).
 
 (Barnfield, Cui, Lu, ICLR 2026, arXiv 2509.25153.) With e_R the elementary symmetric polynomial, the
 likelihood ratio is e_R(r)/binom(L, R); for R = 1 it is mean_l r_l, so that the Bayes test
-thresholds the logsumexp of attention scores at temperature theta. Errors of three tests:
+thresholds the logsumexp of attention scores at inverse temperature theta. Errors of three tests:
 
     Bayes    E min(p, 1 - p) = E_{-1} min(1, e_R(r)/binom(L, R))/2
     max      y = 1 iff max_l u_l > t:   min_t [1 - Phi(t)^L + Phi(t)^(L-R) Phi(t - theta)^R]/2

@@ -26,13 +26,13 @@ MOMENT_GRADIENT_ROUNDING = 1e-14  # relative: of sums that cancel
 
 
 class MomentGradient(NamedTuple):
-    """value; gram (2, V), the derivative in k.v in both rows; temperature; errors."""
+    """value; gram (2, V), the derivative in k.v in both rows; inverse temperature; errors."""
 
     value: float
     gram: np.ndarray
-    temperature: float
+    inverse_temperature: float
     gram_error: np.ndarray
-    temperature_error: float
+    inverse_temperature_error: float
 
 
 def moment_gradient(

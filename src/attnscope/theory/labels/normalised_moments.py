@@ -384,7 +384,7 @@ def collected(
     step = step or min(SCORE_STEP_NATS / max(lam, 1e-300), widest)
     count = int((high - low) / step) + places + 2
     if count > 1 << 20:
-        raise bad("temperature", "risk", "smaller", lam)
+        raise bad("inverse_temperature", "risk", "smaller", lam)
     start = low - step * (places // 2)
     at = (u.ravel() - start) / step
     first = np.floor(at).astype(int) - (places // 2 - 1)

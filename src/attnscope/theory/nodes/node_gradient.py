@@ -1,4 +1,5 @@
-"""The mean loss on a planted task's nodes, differentiated in the Gram matrix and the temperature.
+"""The mean loss on a planted task's nodes, differentiated in the Gram matrix and the inverse
+temperature.
 
     R(G, lam) = mean over nodes, each with its mirror image (zeta -> -zeta), of the loss of
     node_risk.py,         dR/dG, dR/dlam by JAX on the same nodes.
@@ -49,7 +50,8 @@ QUOTIENT_ROUNDING = 1e-12  # relative to the loss: ten roundings over SCORE_DIFF
 
 
 class NodeGradient(NamedTuple):
-    """value, gram (V, V) and temperature derivatives: means over scramblings, and their errors.
+    """value, gram (V, V) and inverse temperature derivatives: means over scramblings, and their
+    errors.
 
     gram[a, j] is the derivative in the inner product of trained vector a with vector j: for two
     trained vectors, in both places of the matrix at once. parts (S, V, V): of each scrambling. The
@@ -58,10 +60,10 @@ class NodeGradient(NamedTuple):
 
     value: float
     gram: np.ndarray
-    temperature: float
+    inverse_temperature: float
     parts: np.ndarray
     gram_error: np.ndarray
-    temperature_error: float
+    inverse_temperature_error: float
 
 
 def node_gradient(
@@ -69,7 +71,8 @@ def node_gradient(
 ) -> Callable[..., NodeGradient]:
     """A function (G, lam, errors=False) -> NodeGradient, compiled at its first call.
 
-    Which tokens have nodes is decided at the first G of a temperature: one smooth function of G.
+    Which tokens have nodes is decided at the first G of an inverse temperature: one smooth function
+    of G.
     """
     needs("jax", f"{of} on {type(task).__name__}")
     decided: dict[float, bool] = {}
@@ -146,7 +149,7 @@ class Compiled:
             )
         gram = parts.mean(0)
         far = self.reach * rough
-        scores = far / max(lam, 1e-300)  # a score moves with the temperature by itself/lam
+        scores = far / max(lam, 1e-300)  # a score moves with lambda by itself/lam
         return NodeGradient(
             float(value.mean()),
             gram,

@@ -64,7 +64,7 @@ CACHED_NODE_SETS = 12
 class Reader(NamedTuple):
     """What reads a token: `heads` heads of one kind, or a function of projections.
 
-    function: (fields (L, vectors), temperature) -> output, by JAX; None for heads.
+    function: (fields (L, vectors), inverse temperature) -> output, by JAX; None for heads.
     loss: "squared", "logistic" or a function (output, label).
     """
 
@@ -93,11 +93,11 @@ class Reader(NamedTuple):
 
     @property
     def form(self) -> Reader:
-        """The same at temperature 1: what is compiled does not depend on it."""
+        """The same at inverse temperature 1: what is compiled does not depend on it."""
         if self.head is None:
             return self
         head = copy.copy(self.head)
-        object.__setattr__(head, "temperature", 1.0)  # heads are frozen
+        object.__setattr__(head, "inverse_temperature", 1.0)  # heads are frozen
         return self._replace(head=head)
 
     def shape(self, alone: bool) -> tuple[int, bool, bool]:

@@ -95,21 +95,25 @@ def gram_gradient(task: Any, predictor: Any, G: np.ndarray, lam: float) -> np.nd
 def overlap_slopes(
     task: Any, predictor: Any, o: Overlaps, lam: float, errors: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(6, ...) partial derivatives in the overlaps and the temperature, and their errors."""
+    """(6, ...) partial derivatives in the overlaps and the inverse temperature, and their errors."""
     implied = implied_products(task.teacher_gram)
     pair = len(implied)
 
-    def collected(gram: np.ndarray, onto: np.ndarray, temperature: float) -> list[float]:
+    def collected(
+        gram: np.ndarray, onto: np.ndarray, inverse_temperature: float
+    ) -> list[float]:
         cross = np.zeros((2, 2))
         cross[:, :pair] = gram[:2, 2:] @ onto.T
-        return [*cross.ravel(), gram[0, 1], temperature]
+        return [*cross.ravel(), gram[0, 1], inverse_temperature]
 
     grams = head_gram(o, task.teacher_gram)
     out = np.empty((2, 6, *grams.shape[:-2]))
     for i in np.ndindex(grams.shape[:-2]):
         found = _gradient_at(task, predictor, grams[i], lam, errors)
-        out[0, :, *i] = collected(found.gram, implied, found.temperature)
-        out[1, :, *i] = collected(found.gram_error, np.abs(implied), found.temperature_error)
+        out[0, :, *i] = collected(found.gram, implied, found.inverse_temperature)
+        out[1, :, *i] = collected(
+            found.gram_error, np.abs(implied), found.inverse_temperature_error
+        )
     return out[0], out[1]
 
 

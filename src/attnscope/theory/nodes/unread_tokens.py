@@ -11,7 +11,7 @@ moments, no nodes:
 The moments are integrals over the H scores of one token (student_gram.py), by midpoint rules with
 normal weights of MIDPOINT_RULE_SIZES sizes: exponentially exact for smooth activations, of error
 h^2 at a kink. Where two sizes differ by more than LARGEST_RULE_DIFFERENCE (a jump, a very high
-temperature), every token has nodes of its own.
+inverse temperature), every token has nodes of its own.
 """
 
 from __future__ import annotations

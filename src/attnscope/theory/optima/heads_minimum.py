@@ -29,7 +29,7 @@ from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.x64 import computed_x64
 from attnscope.optional import needs
 from attnscope.predictors.heads import MultiHead, adds_heads
-from attnscope.predictors.temperature import constant_temperature
+from attnscope.predictors.inverse_temperature import constant_inverse_temperature
 from attnscope.tasks.planted.multi_direction import MultiDirection
 from attnscope.theory.optima.sphere_hessian import tangent_basis
 
@@ -68,7 +68,7 @@ def heads_minimum(
     the orthonormal teachers' coordinates.
     """
     needs("jax", HEADS_MINIMUM_NAME)
-    lam = constant_temperature(predictor, HEADS_MINIMUM_NAME)
+    lam = constant_inverse_temperature(predictor, HEADS_MINIMUM_NAME)
     if not (adds_heads(predictor) and predictor.head.exponential):
         raise bad(
             "predictor",

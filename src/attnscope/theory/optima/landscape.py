@@ -14,7 +14,8 @@ every d: eigenvalues of the span (multiplicity 1) and one pair with multiplicity
 
 For erf (k* perp v*; e1 = erf'(0) = 2/sqrt(pi), V0 = Var erf(lam gam G), A = lam gam^2/sqrt(1 + 2
 lam^2 gam^2)):
-  oracle   k = k*, v = v*; a minimum below the critical temperature, a saddle above (in the (eta,
+  oracle   k = k*, v = v*; a minimum below the critical inverse temperature, a saddle above (in the
+  (eta,
       theta) plane), -> sqrt(3)/2 as d -> inf;
   swapped   k = v*, v = the k* + rest, the = min(1, A e1/(s V0)): the roles exchanged, because at
       small lam T is symmetric in k and v;
@@ -39,7 +40,7 @@ from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Erf, Predictor, has_one_head
 from attnscope.predictors.heads import MultiHead, adds_heads
-from attnscope.predictors.temperature import constant_temperature
+from attnscope.predictors.inverse_temperature import constant_inverse_temperature
 from attnscope.tasks.base import PlantedTask, has_law, laws, perpendicular
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.optima.sphere_hessian import (
@@ -139,7 +140,7 @@ def stationary_points(
     checked_planted(task, of)
     if not adds_heads(predictor):
         checked_predictor(predictor, of)
-    lam = constant_temperature(predictor, of)
+    lam = constant_inverse_temperature(predictor, of)
     # imported here: only the search of other tasks needs it
     from attnscope.theory.optima.planted_points import planted_points
 
@@ -147,7 +148,7 @@ def stationary_points(
 
 
 def _of_one_location(task: SingleLocation, predictor: Predictor, of: str) -> StationaryPoints:
-    lam = constant_temperature(predictor, of)
+    lam = constant_inverse_temperature(predictor, of)
     row = find_route(task, predictor)
     own = None if row is None else row.swapped  # with it, starts are the points themselves
     starts = {"oracle": Overlaps.oracle()}
@@ -185,7 +186,9 @@ def local_geometry(
     overlaps).
     """
     orthogonal_task(task, "local_geometry")
-    lam = constant_temperature(_checked_head(predictor, "local_geometry"), "local_geometry")
+    lam = constant_inverse_temperature(
+        _checked_head(predictor, "local_geometry"), "local_geometry"
+    )
     derivatives = overlap_derivatives(task, predictor, lam)
     k, v = vectors_with(Overlaps(*(float(x) for x in overlaps)), min(task.dim, 4))
     inside = np.linalg.eigvalsh(sphere_hessian(derivatives, k, v))
@@ -200,17 +203,17 @@ def local_geometry(
 
 
 def basin_prediction(
-    task: SingleLocation, temperature: float, overlaps: Overlaps
+    task: SingleLocation, inverse_temperature: float, overlaps: Overlaps
 ) -> np.ndarray:
     """Which minimum, "oracle" or "swapped", per start: the one that training of Erf reaches from
     small overlaps, to first order.
 
-    Right for about 95 % of random starts (d = 400: 96.4 % at temperature 0.02, 94.8 % at 0.1, 5000
-    starts each); meaningless above the critical temperature.
+    Right for about 95 % of random starts (d = 400: 96.4 % at inverse temperature 0.02, 94.8 % at
+    0.1, 5000 starts each); meaningless above the critical inverse temperature.
 
     Args:
         task: a SingleLocation.
-        temperature: lam > 0 of Erf.
+        inverse_temperature: lam > 0 of Erf.
         overlaps: of the starts, numbers or arrays that broadcast; small.
 
     >>> import attnscope as at
@@ -222,7 +225,7 @@ def basin_prediction(
     array(['oracle', 'swapped'], dtype='<U7')
     """
     orthogonal_task(task, "basin_prediction")
-    lam = constant_temperature(Erf(temperature), "basin_prediction")
+    lam = constant_inverse_temperature(Erf(inverse_temperature), "basin_prediction")
     o = checked_overlaps(overlaps, task, "basin_prediction")
     gam2 = task.gamma**2
     s = task.signal

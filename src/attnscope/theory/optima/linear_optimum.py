@@ -44,21 +44,22 @@ __all__ = [
 
 
 class LinearOptimum(NamedTuple):
-    """The least risk, and the LinearAttention(temperature, offset) that attains it at (k*, v*).
+    """The least risk, and the LinearAttention(inverse_temperature, offset) that attains it at (k*,
+    v*).
 
     Attributes:
         risk: the least one.
-        temperature, offset: of the LinearAttention that attains it.
+        inverse_temperature, offset: of the LinearAttention that attains it.
 
     >>> import attnscope as at
     >>> task = at.SingleLocation(dim=400, length=10)
     >>> best = at.linear_optimum(task)
-    >>> round(best.risk.value, 4), round(best.temperature, 4), round(best.offset, 4)
+    >>> round(best.risk.value, 4), round(best.inverse_temperature, 4), round(best.offset, 4)
     (0.0421, 0.0644, 0.0047)
     """
 
     risk: Estimate
-    temperature: float
+    inverse_temperature: float
     offset: float
 
 

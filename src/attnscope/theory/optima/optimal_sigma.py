@@ -75,7 +75,7 @@ class Logit:
 @dataclass(frozen=True, init=False, repr=False)
 class OptimalSigma(Componentwise):
     """The best componentwise predictor for a task with given gamma, signal and length;
-    temperature 1.
+    inverse temperature 1.
 
     Args:
         gamma, signal: those of the task, as in SingleLocation.

@@ -33,14 +33,14 @@ from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.predictors.attention import Predictor, has_one_head
-from attnscope.predictors.temperature import constant_temperature
+from attnscope.predictors.inverse_temperature import constant_inverse_temperature
 from attnscope.tasks.base import PlantedTask
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.overlaps import Overlaps, alignment_of, checked_overlaps
 from attnscope.theory.risk import checked_task, unchecked_gradient, unchecked_risk
 from attnscope.theory.route import checked_planted, checked_predictor, has_gradient
 
-__all__ = ["OracleRegime", "optimal_temperature", "oracle_regime"]
+__all__ = ["OracleRegime", "optimal_inverse_temperature", "oracle_regime"]
 
 # between neighbours in the coarse search: the optima are broader than a factor of 2
 LAMBDA_RATIO = 1.6
@@ -59,7 +59,7 @@ SIZE_SEQUENCES = 4096
 
 
 class OracleRegime(NamedTuple):
-    """How far (task, temperature) is inside the asymptotic regime of the erf oracle.
+    """How far (task, inverse temperature) is inside the asymptotic regime of the erf oracle.
 
     Attributes:
         through: lam s: large lets the informative token through.
@@ -78,26 +78,27 @@ class OracleRegime(NamedTuple):
     leading_risk: float
 
 
-def optimal_temperature(
+def optimal_inverse_temperature(
     task: PlantedTask,
     family: Callable[[float], Predictor],
     overlaps: Overlaps | None = None,
 ) -> tuple[float, Estimate]:
-    """(temperature, risk) that minimise the risk at the oracle overlaps, or at the given scalar
-    ones: the exact risk where it is known, else that of fixed nodes (or draws), with an error.
+    """(inverse temperature, risk) that minimise the risk at the oracle overlaps, or at the given
+    scalar ones: the exact risk where it is known, else that of fixed nodes (or draws), with an
+        error.
 
     Args:
         task: a planted task: SingleLocation, MultiLocation, ..., or your own Planted.
-        family: a predictor class such as `Erf` or `Softmax`, or a function from temperature to
-            predictor.
+        family: a predictor class such as `Erf` or `Softmax`, or a function from inverse temperature
+            to predictor.
         overlaps: numbers; None: the oracle's.
 
     >>> from attnscope.predictors.attention import Erf
-    >>> best, at_best = optimal_temperature(SingleLocation(dim=400, length=10), Erf)
+    >>> best, at_best = optimal_inverse_temperature(SingleLocation(dim=400, length=10), Erf)
     >>> round(best, 5), round(at_best.value, 5)
     (0.06377, 0.0671)
     """
-    of = "optimal_temperature"
+    of = "optimal_inverse_temperature"
     checked_planted(task, of)
     o = checked_overlaps(
         Overlaps.oracle(alignment_of(task)) if overlaps is None else overlaps, task, of
@@ -107,12 +108,12 @@ def optimal_temperature(
     make = _checked_family(family, of)
 
     def risk_at(lam: float, seed: int = 0) -> Estimate:
-        predictor, temperature = _predictor_at(make, lam, of)
-        return unchecked_risk(task, predictor, o, temperature, seed=seed)
+        predictor, inverse_temperature = _predictor_at(make, lam, of)
+        return unchecked_risk(task, predictor, o, inverse_temperature, seed=seed)
 
     def slope(log_lam: float) -> float:
-        predictor, temperature = _predictor_at(make, math.exp(log_lam), of)
-        return unchecked_gradient(task, predictor, o, temperature).temperature
+        predictor, inverse_temperature = _predictor_at(make, math.exp(log_lam), of)
+        return unchecked_gradient(task, predictor, o, inverse_temperature).inverse_temperature
 
     log_excess = lambda lam: float(risk_at(lam).log_excess)
     low, high = _lambda_bracket(log_excess, task)
@@ -144,14 +145,14 @@ def sizes_of(task: Any) -> Sizes:
 def _predictor_at(
     make: Callable[[float], Predictor], lam: float, of: str
 ) -> tuple[Predictor, float]:
-    """The family's predictor and its own temperature, which may differ from lam."""
+    """The family's predictor and its own inverse temperature, which may differ from lam."""
     predictor = checked_predictor(make(lam), of)
-    return predictor, constant_temperature(predictor, of)
+    return predictor, constant_inverse_temperature(predictor, of)
 
 
 def _lambda_bracket(log_excess: Callable[[float], float], task: Any) -> tuple[float, float]:
-    """Neighbours of the best temperature on a coarse logarithmic grid;
-    (0, 0) if none beats temperature 0.
+    """Neighbours of the best inverse temperature on a coarse logarithmic grid;
+    (0, 0) if none beats inverse temperature 0.
     """
     s, gam = sizes_of(task)
     # the best weight lam u that is linear in the score: where most tokens are background, optima
@@ -192,9 +193,9 @@ def _lambda_bracket(log_excess: Callable[[float], float], task: Any) -> tuple[fl
         return 0.0, 0.0
     if i == len(values) - 1 or best == -math.inf:
         raise AttnscopeError(
-            f"the optimal temperature must be finite and at most {last:.3g}, where the search "
-            "ends, got a risk that "
-            f"still falls at temperature {lam:.3g}; try "
+            f"the optimal inverse temperature must be finite and at most {last:.3g}, where the "
+            "search ends, got a risk that "
+            f"still falls at inverse temperature {lam:.3g}; try "
             f"{'length >= 2' if task.length == 1 else 'a smaller signal'}."
         )
     return values[i - 1][1] if i else lam / LAMBDA_RATIO, values[i + 1][1]
@@ -237,27 +238,27 @@ def _checked_family(family: object, of: str) -> Callable[[float], Predictor]:
         raise bad(
             "family",
             of,
-            "a predictor class or a function from temperature to predictor",
+            "a predictor class or a function from inverse temperature to predictor",
             family,
             "Erf, or lambda t: Componentwise(f, t)",
         )
     return family  # type: ignore[return-value]
 
 
-def oracle_regime(task: SingleLocation, temperature: float) -> OracleRegime:
-    """How far (task, temperature) is inside the asymptotic regime of the erf oracle (module
+def oracle_regime(task: SingleLocation, inverse_temperature: float) -> OracleRegime:
+    """How far (task, inverse temperature) is inside the asymptotic regime of the erf oracle (module
     docstring).
 
     Args:
         task: a SingleLocation.
-        temperature: lam > 0 of Erf.
+        inverse_temperature: lam > 0 of Erf.
 
     >>> regime = oracle_regime(SingleLocation(dim=10**8, length=10), 1e-3)
     >>> round(regime.through, 2), round(regime.leak, 4)
     (7.07, 0.0032)
     """
     checked_task(task, "oracle_regime")
-    lam = check.real(temperature, "temperature", "oracle_regime", 0)
+    lam = check.real(inverse_temperature, "inverse_temperature", "oracle_regime", 0)
     L = float(task.length)
     leading = task.gamma**2 * erfc(lam * task.signal) ** 2 + 4 / math.pi * (L - 1) * lam**2
     return OracleRegime(lam * task.signal, lam * math.sqrt(L), float(np.float64(leading)))

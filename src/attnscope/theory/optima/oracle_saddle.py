@@ -30,9 +30,9 @@ by 4 A^2 D^2 e1^2, with w = A^2/gam^2 = (1 - 1/S^2)/2 < 1/2, it is implied by
                   e^2 + 2 (1 - e) >= 1 on the left.
 
 So the oracle is a minimum at every lam where n (1 - r) <= 0: always at L = 1, and up to
-sqrt(3)/2 at every length, which is also the limit of the critical temperature as D -> inf. Above,
-the sum is evaluated with a bound on its roundoff, and a saddle is one whose determinant lies below
-zero by more than that.
+sqrt(3)/2 at every length, which is also the limit of the critical inverse temperature as D -> inf.
+Above, the sum is evaluated with a bound on its roundoff, and a saddle is one whose determinant lies
+below zero by more than that.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from attnscope.tasks.base import checked_law, perpendicular
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.risks.erf_risk import erf_variance
 
-__all__ = ["critical_temperature"]
+__all__ = ["critical_inverse_temperature"]
 
 SMALLEST_SADDLE_LAMBDA = math.sqrt(3) / 2  # no saddle at or below (module docstring)
 # lam min(1, gam), at which the limit lam -> inf is reached to 1e-6
@@ -67,21 +67,21 @@ class Determinant(NamedTuple):
     error: np.ndarray
 
 
-def critical_temperature(task: SingleLocation) -> float:
-    """Temperature up to which the erf oracle (k*, v*) is a minimum and above which it is a saddle;
-    inf if there is none.
+def critical_inverse_temperature(task: SingleLocation) -> float:
+    """Inverse temperature up to which the erf oracle (k*, v*) is a minimum and above which it is a
+    saddle; inf if there is none.
 
     Right to about 1e-15. No saddle at length 1 nor below sqrt(3)/2, ever. For signals of about
     twice gamma and few tokens the oracle may turn into a minimum again far above; the first
-    temperature is given.
+    inverse temperature is given.
 
     Args:
         task: a SingleLocation.
 
-    >>> round(critical_temperature(SingleLocation(dim=400, length=10)), 4)
+    >>> round(critical_inverse_temperature(SingleLocation(dim=400, length=10)), 4)
     0.8924
     """
-    of = "critical_temperature"
+    of = "critical_inverse_temperature"
     checked_law(task, SingleLocation, of, "SingleLocation(dim=400, length=10)")
     perpendicular(task, of)
     if task.length == 1 or task.signal == 0:

@@ -98,7 +98,7 @@ def _moment_surface(
         if found is None:
             raise AttnscopeError(
                 f"the risk of {type(task).__name__} is too steep to be differentiated at this "
-                "temperature; try a smaller one."
+                "inverse temperature; try a smaller one."
             )
         return found
 

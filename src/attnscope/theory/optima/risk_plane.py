@@ -20,7 +20,7 @@ from attnscope.errors import bad
 from attnscope.figures.figure import Figure, Heat, Mark, Panel, Points
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Predictor
-from attnscope.predictors.temperature import constant_temperature
+from attnscope.predictors.inverse_temperature import constant_inverse_temperature
 from attnscope.tasks.base import PlantedTask
 from attnscope.theory.optima.landscape import stationary_points
 from attnscope.theory.optima.stationary import StationaryPoint
@@ -138,7 +138,7 @@ def risk_landscape(
 
     Args:
         task: any planted task with a key and a value: shipped, or your own Planted.
-        predictor: one head, at a temperature.
+        predictor: one head, at an inverse temperature.
         x, y: which overlaps are the axes: kappa, eta, theta, nu or rho.
         overlaps: what the others are held at; 0 if left out. Those of the axes do not count.
         points: of each axis, from -1 to 1.
@@ -155,7 +155,7 @@ def risk_landscape(
     """
     of = "risk_landscape"
     checked_planted(task, of)
-    lam = constant_temperature(checked_predictor(predictor, of), of)
+    lam = constant_inverse_temperature(checked_predictor(predictor, of), of)
     for name, word in (("x", x), ("y", y)):
         if word not in OVERLAP_LABELS:
             raise bad(name, of, "one of " + ", ".join(OVERLAP_LABELS), word)

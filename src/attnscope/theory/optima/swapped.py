@@ -1,7 +1,7 @@
 """The role-swapped stationary point of the erf predictor (landscape.py derives it).
 
-notation: lam = temperature, s = signal, V0 = Var erf(lam gam G), A = lam gam^2/sqrt(1 + 2 lam^2
-gam^2).
+notation: lam = inverse temperature, s = signal, V0 = Var erf(lam gam G), A = lam gam^2/sqrt(1 + 2
+lam^2 gam^2).
 
     k = v*,   v = the k* + rest,   the = min(1, A erf'(0)/(s V0)).
 """
@@ -17,9 +17,9 @@ from attnscope.theory.risks.erf_risk import erf_variance
 __all__ = ["swapped_overlaps"]
 
 
-def swapped_overlaps(task: SingleLocation, temperature: float) -> Overlaps:
+def swapped_overlaps(task: SingleLocation, inverse_temperature: float) -> Overlaps:
     """Overlaps of the role-swapped stationary point of the erf predictor."""
-    lam = temperature
+    lam = inverse_temperature
     gam2 = task.gamma**2
     s = task.signal
     S = math.sqrt(1 + 2 * lam**2 * gam2)

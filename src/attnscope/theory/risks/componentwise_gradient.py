@@ -1,5 +1,5 @@
 """Exact gradient of the componentwise risk (componentwise_risk.py) in the five overlaps and the
-temperature.
+inverse temperature.
 
 notation: as there; M_h[p, n] = E[s_h^p G^n], h = 1 informative, 0 background, (mean, sd) = (s kap,
 gam) or (0, 1).
@@ -15,9 +15,9 @@ constant s^p, so sigma(lam mean)^p is taken off first: what is left is small wit
 rounding is that of sigma, divided by lam sd. Exact up to that and to the panels of
 numerics.integrals.refined_panels.
 
-At temperature 0 the derivative in lam is the one from the right (temperatures are >= 0): s_h =
-sigma(0) + lam a u + ..., with a = sigma'(0+) where u = mean + sd G > 0 and sigma'(0-) where u < 0,
-so
+At inverse temperature 0 the derivative in lam is the one from the right (inverse temperatures are
+>= 0): s_h = sigma(0) + lam a u + ..., with a = sigma'(0+) where u = mean + sd G > 0 and sigma'(0-)
+where u < 0, so
 
     dM_h[p,n]/dlam = p sigma(0)^(p-1) (sigma'(0-) E[u G^n] + (sigma'(0+) - sigma'(0-)) E[max(u, 0)
         G^n]).
@@ -58,9 +58,9 @@ def componentwise_gradient(
     law: Law,
     outside: Moments | None = None,
 ) -> np.ndarray:
-    """(6,): d R / d (kappa, eta, theta, nu, rho, temperature) at scalar overlaps.
+    """(6,): d R / d (kappa, eta, theta, nu, rho, inverse temperature) at scalar overlaps.
 
-    At temperature 0 the last is the one from the right.
+    At inverse temperature 0 the last is the one from the right.
 
     Args:
         outside: `background_moments(predictor, lam)`, if they are known.
@@ -183,8 +183,8 @@ def _one_sided_slope(predictor: Componentwise, side: float) -> float:
     # rounding of a sigma that is flat at 0 does not count
     if away[best - 1] > LARGEST_SLOPE_DISAGREEMENT * size + rounding[best]:
         raise AttnscopeError(
-            "temperature of risk_gradient must be > 0 for a sigma that jumps or is infinitely "
-            "steep at 0, "
-            "got 0, where the derivative is infinite; try temperature=1e-3."
+            "inverse_temperature of risk_gradient must be > 0 for a sigma that jumps or is "
+            "infinitely steep at 0, "
+            "got 0, where the derivative is infinite; try inverse_temperature=1e-3."
         )
     return float(slopes[best])

@@ -54,7 +54,7 @@ class Background(NamedTuple):
 
 
 def background(predictor: Componentwise, lam: float) -> Background:
-    """It depends on sigma and the temperature only: one for all overlaps of a call."""
+    """It depends on sigma and the inverse temperature only: one for all overlaps of a call."""
     zero = resolve(predictor, ScoreLaw(lam, 0.0, 1.0), _background_moments)
     mean = float(zero.value[0])
     around = float(np.sum(zero.weight * (zero.s * zero.g - mean) ** 2))
@@ -71,7 +71,7 @@ def componentwise_excess(
     law: Law,
     outside: Background | None = None,
 ) -> tuple[float, float]:
-    """(excess, error) at scalar overlaps and temperature.
+    """(excess, error) at scalar overlaps and inverse temperature.
 
     Args:
         outside: `background(predictor, lam)`, if it is known.

@@ -36,11 +36,11 @@ from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.numerics.integrals.quadrature import doubling_edges, normal_panels, panel_nodes
 from attnscope.numerics.integrals.refined_panels import ScoreLaw, sigma_rules
 from attnscope.predictors.attention import Componentwise, Erf, is_componentwise
-from attnscope.predictors.temperature import constant_temperature
+from attnscope.predictors.inverse_temperature import constant_inverse_temperature
 from attnscope.tasks.base import checked_law
 from attnscope.tasks.planted.correlated_background import CorrelatedBackground
 
-__all__ = ["correlated_risk", "correlated_temperature"]
+__all__ = ["correlated_inverse_temperature", "correlated_risk"]
 
 MOMENT_ROUNDOFF = 1e-13  # relative: a few thousand summands, and quadratic forms of length d
 # the panels of a Student t end at about 10^(18/(n-2)): 1e90 here
@@ -88,7 +88,7 @@ def correlated_risk(
     """
     of = "correlated_risk"
     _check_task_and_head(task, predictor, of)
-    lam = constant_temperature(predictor, of)
+    lam = constant_inverse_temperature(predictor, of)
     k = task.key if k is None else check.array(k, "k", of, (task.dim,)).astype(np.float64)
     v = task.value if v is None else check.array(v, "v", of, (task.dim,)).astype(np.float64)
     if not isinstance(intercept, (bool, np.bool_)):
@@ -100,26 +100,26 @@ def correlated_risk(
     return estimate(fine, abs(fine - coarse) + rounding, "1-D quadrature", task.noise)
 
 
-def correlated_temperature(
+def correlated_inverse_temperature(
     task: CorrelatedBackground,
     family: Callable[[float], Componentwise] = Erf,
     intercept: bool = False,
 ) -> tuple[float, Estimate]:
-    """(temperature, risk) of the smallest risk at the oracle directions; temperature 0 where none
-    is better than that.
+    """(inverse temperature, risk) of the smallest risk at the oracle directions; inverse
+    temperature 0 where none is better than that.
 
     Args:
         task: a CorrelatedBackground.
-        family: from temperature to predictor, as the class `Erf`.
+        family: from inverse temperature to predictor, as the class `Erf`.
         intercept: with the best constant added.
 
     >>> from attnscope.tasks.planted.single_location import SingleLocation
-    >>> best, risk = correlated_temperature(CorrelatedBackground(SingleLocation(dim=60, length=10)))
+    >>> best, risk = correlated_inverse_temperature(CorrelatedBackground(SingleLocation(dim=60, length=10)))
     >>> round(best, 4), round(risk.value, 4)
     (0.0958, 0.2108)
     """
     _check_task_and_head(
-        task, family(0.5) if callable(family) else family, "correlated_temperature"
+        task, family(0.5) if callable(family) else family, "correlated_inverse_temperature"
     )
     key = task.key
     unit = math.sqrt(float(key @ task.covariance @ key)) + abs(

@@ -69,7 +69,7 @@ def distinct_excess(
     task: Task, predictor: MultiHead, G: np.ndarray,
     lam: float, samples: int, seed: int, sampled: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, str]:  # fmt: skip
-    """(excess, error, method) for Gram matrices (R, n, n), unchecked, at temperature lam."""
+    """(excess, error, method) for Gram matrices (R, n, n), unchecked, at inverse temperature lam."""
     head = predictor.head
     H = predictor.heads
     sizes = np.diagonal(G, axis1=1, axis2=2)[:, 0 : 2 * H : 2].max()  # |k|^2

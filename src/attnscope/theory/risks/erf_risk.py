@@ -163,7 +163,7 @@ def erf_variance(a: Any, q: Any, g2: Any, xp: Any = np) -> Any:
 
 
 def erf_excess_gradient(overlaps: Any, lam: Any, law: Law) -> tuple[np.ndarray, ...]:
-    """d R / d (kappa, eta, theta, nu, rho, temperature), analytic, broadcast."""
+    """d R / d (kappa, eta, theta, nu, rho, inverse temperature), analytic, broadcast."""
     kap, eta, the, nu, rho = overlaps
     gam2 = law.gamma**2
     D = law.signal

@@ -211,7 +211,7 @@ def informative_weight(
     if _exponential_count(coarse) > LARGEST_EXPONENTIAL_COUNT:
         limit = "with logits that vary by less"
         got = f"logits of size {size * np.sqrt(task.dim):.3g}"
-        raise bad("parameters", of, limit, got, "a smaller temperature")
+        raise bad("parameters", of, limit, got, "a smaller inverse temperature")
     last = _mean_weight(coarse, beta, own, L)
     while True:
         nodes *= 2
@@ -240,7 +240,7 @@ def _logit_parameters(
     k = (
         p["key"][head].T
         @ (p["query"][head] @ a)
-        * model.temperature
+        * model.inverse_temperature
         / np.sqrt(model.dim // model.heads)
     )
     if not model.norm:

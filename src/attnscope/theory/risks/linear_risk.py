@@ -89,7 +89,7 @@ def linear_excess_gradient(
     offset: float,
     law: Law,
 ) -> tuple[np.ndarray, ...]:
-    """d R / d (kappa, eta, theta, nu, rho, temperature)."""
+    """d R / d (kappa, eta, theta, nu, rho, inverse temperature)."""
     kap, eta, _, nu, rho = overlaps
     s = law.signal
     g2, others, al, be, M = _coefficients(overlaps, lam, offset, law)

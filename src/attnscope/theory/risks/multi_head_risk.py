@@ -12,7 +12,7 @@ from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
 from attnscope.predictors.heads import MultiHead, adds_heads
-from attnscope.predictors.temperature import constant_temperature
+from attnscope.predictors.inverse_temperature import constant_inverse_temperature
 from attnscope.tasks.base import PlantedTask, is_defined, is_planted
 from attnscope.theory.monte_carlo import sampled_heads_excess
 from attnscope.theory.nodes.node_routes import checked_gram, gram_excess
@@ -61,7 +61,7 @@ def heads_risk(
         )
     if method not in ("best", "monte-carlo"):
         raise bad("method", HEADS_RISK_NAME, "'best' or 'monte-carlo'", method)
-    lam = constant_temperature(predictor, HEADS_RISK_NAME)
+    lam = constant_inverse_temperature(predictor, HEADS_RISK_NAME)
     matrix = heads_gram(task, *heads) if isinstance(heads, tuple) else heads
     pair = "a pair (K, V)"
     G = checked_gram(matrix, task, 2 * predictor.heads, HEADS_RISK_NAME, "heads", pair)
@@ -113,7 +113,7 @@ def heads_excess(
     seed: int,
     sampled: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, str]:
-    """(excess, error, method) for Gram matrices (R, n, n), unchecked, at temperature lam."""
+    """(excess, error, method) for Gram matrices (R, n, n), unchecked, at inverse temperature lam."""
     if distinct_tokens(task, predictor):
         return distinct_excess(task, predictor, G, lam, samples, seed, sampled)
     if is_defined(task) and not sampled:

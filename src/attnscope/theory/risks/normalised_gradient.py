@@ -1,5 +1,5 @@
 """Exact gradient of the normalised risk (normalised_risk.py) in the five overlaps and the
-temperature.
+inverse temperature.
 
 notation: as in normalised_risk.py; P a polynomial in g, u = m + sd g a score, ' the derivative in
 g.
@@ -37,7 +37,7 @@ from attnscope.theory.risks.normalised_risk import (
 
 __all__ = ["normalised_gradient"]
 
-# step for (log h)'(0), needed at temperature 0 only: error 1e-10 for a smooth h
+# step for (log h)'(0), needed at inverse temperature 0 only: error 1e-10 for a smooth h
 LOG_SLOPE_STEP = 1e-5
 Poly = Any  # coefficients in 1, g, g^2, ...
 
@@ -64,7 +64,7 @@ def normalised_gradient(
     lam: float,
     law: Law,
 ) -> np.ndarray:
-    """(6,): d R / d (kappa, eta, theta, nu, rho, temperature) at scalar overlaps."""
+    """(6,): d R / d (kappa, eta, theta, nu, rho, inverse temperature) at scalar overlaps."""
     L = float(law.length)
     laws = laws_of(lam, overlaps[0] * law.signal, law.gamma)
     tau = tau_range(predictor, lam, laws, 1.0, L - 1.0)

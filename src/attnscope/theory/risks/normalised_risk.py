@@ -26,8 +26,8 @@ EXPONENT_ROUNDING eps per unit of the largest exponent, so that terms of size s^
 an error of s^2 eps. What lies beyond the grids has probability 1e-18 and counts with the second
 moments of Y and T.
 
-notation: lam temperature, kap eta the nu rho the overlaps, gam, s signal, c alignment, L length, m
-relevant, g = (u - E u)/sd.
+notation: lam inverse temperature, kap eta the nu rho the overlaps, gam, s signal, c alignment, L
+length, m relevant, g = (u - E u)/sd.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def normalised_excess(
     lam: float,
     law: Law,
 ) -> tuple[float, float]:
-    """(excess, error) at scalar overlaps and temperature."""
+    """(excess, error) at scalar overlaps and inverse temperature."""
     laws = laws_of(lam, overlaps[0] * law.signal, law.gamma)
     tau = tau_range(predictor, lam, laws, 1.0, law.length - 1.0)
     rounding = _product_rounding(predictor, lam, laws, tau)
@@ -276,7 +276,7 @@ def laws_of(lam: float, mean: float, gamma: float) -> list[tuple[float, float]]:
     """(mean, sd) of the score of an informative and of a background token."""
     if lam * max(1.0, gamma) > LARGEST_SCORE_SPREAD:
         raise bad(
-            "temperature",
+            "inverse_temperature",
             "the normalised risk",
             f"at most {LARGEST_SCORE_SPREAD:g}/max(1, gamma)",
             lam,

@@ -44,7 +44,7 @@ from attnscope.predictors.attention import (
     is_componentwise,
     is_normalised,
 )
-from attnscope.predictors.temperature import constant_temperature
+from attnscope.predictors.inverse_temperature import constant_inverse_temperature
 from attnscope.tasks.base import checked_law, has_law
 from attnscope.tasks.planted.max_location import MaxLocation
 from attnscope.tasks.planted.multi_location import MultiLocation
@@ -70,7 +70,7 @@ def head_risk(
     """
     of = "head_risk"
     b = check.real(gain, "gain", of)
-    lam = constant_temperature(_checked_head(predictor, of), of)
+    lam = constant_inverse_temperature(_checked_head(predictor, of), of)
     checked_law(task, (MultiLocation, MaxLocation), of, "risk(task, ...)")
     if has_law(task, MultiLocation):
         excess, error = _multi_location_excess(task, predictor, lam, b)

@@ -16,7 +16,7 @@ from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate
 from attnscope.predictors.attention import Predictor
-from attnscope.predictors.temperature import constant_temperature
+from attnscope.predictors.inverse_temperature import constant_inverse_temperature
 from attnscope.tasks.base import PlantedTask, has_classes
 from attnscope.theory.overlaps import Overlaps, checked_overlaps
 from attnscope.theory.risk import unchecked_risk
@@ -36,7 +36,7 @@ def sign_error(
 
     Args:
         task: a planted task whose labels are classes, as SparseTokenClassification.
-        predictor: one head, at a temperature.
+        predictor: one head, at an inverse temperature.
         overlaps: numbers or arrays that broadcast; kappa, theta and rho count.
         samples: sequences drawn, at a cost that does not depend on the dimension.
         seed: of the draws.
@@ -53,7 +53,7 @@ def sign_error(
     if not has_classes(task):
         must = "a planted task whose labels are classes"
         raise bad("task", of, must, task, "risk(task, predictor, overlaps)")
-    lam = constant_temperature(checked_predictor(predictor, of), of)
+    lam = constant_inverse_temperature(checked_predictor(predictor, of), of)
     o = checked_overlaps(overlaps, task, of)
     samples = check.integer(samples, "samples", of, 2)
     seed = check.seed_value(seed, of)

@@ -33,14 +33,14 @@ keep their relative accuracy. The trapezoid rule on such entire, decaying functi
 exponentially; shifting the contour by i eta, eta = 1.4/width (|Im y| < pi/2), gives the step that
 leaves exp(-nats). The average of K_0 is taken directly for narrow scores; for wide ones by parts,
 E[K_0] = int K_1(y) P(yc + width g < y) dy, whose window stays about 40 wide however large the
-temperature is.
+inverse temperature is.
 
 numba keeps compiled copies of these functions inside those of softmax_risk.py, softmax_panels.py
 and softmax_profile.py: after an edit here, touch those files.
 
-notation: kap eta the nu rho the overlaps, lam temperature, gam, s signal, c alignment; u = x.k,
-w = x.v, g = (u - E u)/sd; q the tuple (kap, eta, the, nu, rho, lam, gam, s, c). Of one token: yc
-centre and `width` standard deviation of y; a = e^y at the mode; M the Mills ratio.
+notation: kap eta the nu rho the overlaps, lam inverse temperature, gam, s signal, c alignment; u =
+x.k, w = x.v, g = (u - E u)/sd; q the tuple (kap, eta, the, nu, rho, lam, gam, s, c). Of one token:
+yc centre and `width` standard deviation of y; a = e^y at the mode; M the Mills ratio.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ notation: as in softmax_integral.py; K2, K1, B1, B2 = work[0:4] there (moments o
 f0^{L-1}, G1 = E1[g K0]/f1, G2 = E1[g^2 K0]/f1 - 1, c = alignment.
 
 The overlaps eta, theta, nu, rho enter I(tau) through polynomials only; the moments know kappa and
-the temperature. So at a fixed temperature the excess is a quadratic form in them,
+the inverse temperature. So at a fixed inverse temperature the excess is a quadratic form in them,
 
     R = x2.M + x1.N - rho (al Q0 + be Q1) + (y20 + y22) W0 + y21 W1 + y22 W2
         - 2 rho (sc U0 + ge U1) + rho^2 V + T
@@ -70,12 +70,12 @@ def has_profile(law: Law) -> bool:
 
 
 @lru_cache(maxsize=8)  # 120 kB each
-def profile(temperature: float, law: Law) -> Profile | None:
-    """The integrals of this temperature and law as functions of kappa, or None."""
-    if temperature <= 0 or not has_profile(law):
+def profile(inverse_temperature: float, law: Law) -> Profile | None:
+    """The integrals of this inverse temperature and law as functions of kappa, or None."""
+    if inverse_temperature <= 0 or not has_profile(law):
         return None
     n = FIRST_INTERVALS
-    values = integrals_at(chebyshev_points(n), temperature, law)
+    values = integrals_at(chebyshev_points(n), inverse_temperature, law)
     while True:
         found = chebyshev_coefficients(values)
         size = np.abs(found).max(axis=1, keepdims=True)
@@ -84,7 +84,7 @@ def profile(temperature: float, law: Law) -> Profile | None:
         if n == MOST_INTERVALS:
             return None
         n *= 2
-        new = integrals_at(chebyshev_points(n)[1::2], temperature, law)
+        new = integrals_at(chebyshev_points(n)[1::2], inverse_temperature, law)
         both = np.empty((PROFILE_INTEGRALS, n + 1))
         both[:, ::2] = values
         both[:, 1::2] = new
@@ -106,10 +106,15 @@ def chebyshev_coefficients(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(out)
 
 
-def integrals_at(kappa: np.ndarray, temperature: float, law: Law) -> np.ndarray:
+def integrals_at(kappa: np.ndarray, inverse_temperature: float, law: Law) -> np.ndarray:
     """The integrals (PROFILE_INTEGRALS, points) at these kappas."""
     out = np.empty((PROFILE_INTEGRALS, len(kappa)))
-    numbers = (float(temperature), float(law.gamma), float(law.signal), float(law.alignment))
+    numbers = (
+        float(inverse_temperature),
+        float(law.gamma),
+        float(law.signal),
+        float(law.alignment),
+    )
     for i, kap in enumerate(kappa):
         q = (float(kap), 0.0, 0.0, 0.0, 0.0, *numbers)
         low, high, count = window_of(q, float(law.length), True)
@@ -226,11 +231,15 @@ def evaluate_points(
         gradient_of(f, df, q, out[i, 2:])
 
 
-def evaluate(found: Profile, points: np.ndarray, temperature: float, law: Law) -> np.ndarray:
+def evaluate(
+    found: Profile, points: np.ndarray, inverse_temperature: float, law: Law
+) -> np.ndarray:
     """(n, 7) at overlaps (n, 5): the excess, the sum of the absolute values of its terms, and the
     gradient in the five overlaps.
     """
-    numbers = np.array([temperature, law.gamma, law.signal, law.alignment], dtype=np.float64)
+    numbers = np.array(
+        [inverse_temperature, law.gamma, law.signal, law.alignment], dtype=np.float64
+    )
     out = np.empty((len(points), 7))
     evaluate_points(
         found.value, found.slope, np.ascontiguousarray(points, dtype=float), numbers, out
@@ -238,19 +247,21 @@ def evaluate(found: Profile, points: np.ndarray, temperature: float, law: Law) -
     return out
 
 
-def many_excesses(points: np.ndarray, temperature: float, law: Law) -> np.ndarray | None:
+def many_excesses(
+    points: np.ndarray, inverse_temperature: float, law: Law
+) -> np.ndarray | None:
     """(n, 3) excess, its log and its error at overlaps (n, 5), or None where a profile does not pay
     or is not to be had.
     """
     if len(points) < PROFILE_POINTS:
         return None
-    found = profile(float(temperature), law)
+    found = profile(float(inverse_temperature), law)
     if found is None:
         return None
-    excess, terms = evaluate(found, points, temperature, law)[:, :2].T
+    excess, terms = evaluate(found, points, inverse_temperature, law)[:, :2].T
     out = np.stack([excess, np.zeros(len(points)), ERROR_PER_TERM * terms], axis=1)
     sure = excess > CANCELLING_SHARE * terms
     out[sure, 1] = np.log(excess[sure])
     for i in np.flatnonzero(~sure):
-        out[i] = softmax_excess(tuple(float(x) for x in points[i]), temperature, law)
+        out[i] = softmax_excess(tuple(float(x) for x in points[i]), inverse_temperature, law)
     return out

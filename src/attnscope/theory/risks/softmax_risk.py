@@ -1,6 +1,6 @@
 """The exact population risk of softmax attention on single-location regression, and its gradient.
 
-T(X) = sum_l softmax_l(temperature X.k)_l X_l.v predicts Y = X_J.v*; the tokens are X_J ~ N(signal
+T(X) = sum_l softmax_l(lambda X.k)_l X_l.v predicts Y = X_J.v*; the tokens are X_J ~ N(signal
 k*, gamma^2 I) and N(0, I) elsewhere. The risk E(Y - T)^2 (label noise excluded) depends on the
 data's dimension only through the five overlaps kappa = k.k*, eta = k.v*, theta = v.k*, nu = v.v*,
 rho = k.v (|k| = |v| = 1) and the alignment k*.v*.
@@ -89,31 +89,33 @@ class SoftmaxRisk(NamedTuple):
     error: float
 
 
-def softmax_excess(overlaps: Sequence[float], temperature: float, law: Law) -> SoftmaxRisk:
+def softmax_excess(
+    overlaps: Sequence[float], inverse_temperature: float, law: Law
+) -> SoftmaxRisk:
     """Excess risk of softmax attention at the given overlaps.
 
     Args:
         overlaps: kappa, eta, theta, nu, rho = k.k*, k.v*, v.k*, v.v*, k.v of unit vectors; jointly
-        feasible. temperature: lambda >= 0, multiplies the scores; 0 is mean pooling.
+        feasible. inverse_temperature: lambda >= 0, multiplies the scores; 0 is mean pooling.
         law: of the tokens.
     """
-    q = checked_parameters(overlaps, temperature, law)
+    q = checked_parameters(overlaps, inverse_temperature, law)
     if law.length == 1:
         return one_token_risk(q)[0]
     return risk_of_sums(q, integrate(q, float(law.length), False, halving_tolerance(q)))
 
 
 def softmax_excess_gradient(
-    overlaps: Sequence[float], temperature: float, law: Law
+    overlaps: Sequence[float], inverse_temperature: float, law: Law
 ) -> np.ndarray:
     """Derivatives (6,) of the excess in kappa, eta, theta, nu, rho (as free variables) and
-    temperature.
+    inverse temperature.
 
     Accurate to about 1e-10 of the integral of the absolute integrand: a derivative in kappa or
-    temperature that is exponentially smaller than the excess itself comes with an absolute error of
-    about 1e-15 temperature*signal*excess.
+    inverse temperature that is exponentially smaller than the excess itself comes with an absolute
+    error of about 1e-15 lambda*signal*excess.
     """
-    q = checked_parameters(overlaps, temperature, law)
+    q = checked_parameters(overlaps, inverse_temperature, law)
     if law.length == 1:
         return one_token_risk(q)[1]
     result = integrate(q, float(law.length), True, halving_tolerance(q))
@@ -152,15 +154,15 @@ def risk_of_sums(q: tuple[float, ...], result: Sums) -> SoftmaxRisk:
         raise AttnscopeError(
             f"The softmax risk at {named_parameters(q)} is known only to a relative error of "
             f"{relative:.0e}: "
-            "the scores (temperature times signal) are too large, or gamma is too small, for this "
-            "integral."
+            "the scores (inverse temperature times signal) are too large, or gamma is too small, "
+            "for this integral."
         )
     excess = math.exp(log_excess)
     return SoftmaxRisk(excess, log_excess, excess * relative)
 
 
 def one_token_risk(q: tuple[float, ...]) -> tuple[SoftmaxRisk, np.ndarray]:
-    """length = 1: T = X.v whatever the temperature, so the risk is E(X.(v* - v))^2."""
+    """length = 1: T = X.v whatever the inverse temperature, so the risk is E(X.(v* - v))^2."""
     _, _, theta, nu, _, _, gamma, signal, c = q
     excess = (signal * (c - theta)) ** 2 + 2.0 * gamma**2 * max(0.0, 1.0 - nu)
     gradient = np.array([0.0, 0.0, -2.0 * signal**2 * (c - theta), -2.0 * gamma**2, 0.0, 0.0])
@@ -171,13 +173,13 @@ def one_token_risk(q: tuple[float, ...]) -> tuple[SoftmaxRisk, np.ndarray]:
 
 def _score_size(q: tuple[float, ...]) -> float:
     """Size of the scores lam u that matter, whose rounding limits the accuracy at large
-    temperatures.
+    inverse temperatures.
     """
     kappa = q[0]
-    temperature = q[5]
+    inverse_temperature = q[5]
     gamma = q[6]
     signal = q[7]
-    return temperature * (abs(signal * kappa) + 10.0 * max(1.0, gamma))
+    return inverse_temperature * (abs(signal * kappa) + 10.0 * max(1.0, gamma))
 
 
 def halving_tolerance(q: tuple[float, ...]) -> float:
@@ -191,7 +193,7 @@ def named_parameters(q: tuple[float, ...]) -> str:
         "theta",
         "nu",
         "rho",
-        "temperature",
+        "inverse_temperature",
         "gamma",
         "signal",
         "alignment",
@@ -200,14 +202,14 @@ def named_parameters(q: tuple[float, ...]) -> str:
 
 
 def checked_parameters(
-    overlaps: Sequence[float], temperature: float, law: Law
+    overlaps: Sequence[float], inverse_temperature: float, law: Law
 ) -> tuple[float, ...]:
     """The nine parameters as floats, if the scores are not too large."""
     gamma, signal, _, alignment = law
-    if temperature * (signal + max(1.0, gamma)) > LARGEST_SCORE:
+    if inverse_temperature * (signal + max(1.0, gamma)) > LARGEST_SCORE:
         limit = f"at most {LARGEST_SCORE:.0e}/(signal + max(1, gamma))"
-        raise bad("temperature", "softmax_excess", limit, temperature)
-    q = (*overlaps, temperature, gamma, signal, alignment)
+        raise bad("inverse_temperature", "softmax_excess", limit, inverse_temperature)
+    q = (*overlaps, inverse_temperature, gamma, signal, alignment)
     return tuple(map(float, q))
 
 
@@ -445,25 +447,25 @@ def trapezoid(
 
 def softmax_excess_jax(
     overlaps: Any,
-    temperature: Any,
+    inverse_temperature: Any,
     law: Law,
     *,
     score_nodes: int = 256,
     scale_nodes: int = 384,
 ) -> jax.Array:
-    """The excess as a JAX function of overlaps (kappa, eta, theta, nu, rho) and temperature: jit,
-    grad, vmap.
+    """The excess as a JAX function of overlaps (kappa, eta, theta, nu, rho) and inverse
+    temperature: jit, grad, vmap.
 
     Call it in 64-bit mode (`with attnscope.numerics.border.x64.x64():`). The grid is fixed, in the
     place of windows: the error is below 1e-9 of gamma^2 + (signal alignment)^2 + 1 while
-    temperature*max(1, gamma) <= score_nodes/45 and temperature*(signal + 12 max(1, gamma)) + 2
+    lambda*max(1, gamma) <= score_nodes/45 and lambda*(signal + 12 max(1, gamma)) + 2
     log(length) <= scale_nodes/2; a much smaller excess needs softmax_excess.
     """
     import jax.numpy as jnp
     from jax.lax import stop_gradient
 
     kap, eta, the, nu, rho = jnp.asarray(overlaps)
-    lam = temperature
+    lam = inverse_temperature
     gam, s, n, c = law
     # g within 9 standard deviations; log t between bounds of -log S that fail with probability
     # below 1e-13

@@ -40,7 +40,7 @@ from attnscope.theory.law import Law
 from attnscope.theory.monte_carlo import monte_carlo_excess
 from attnscope.theory.nodes.node_routes import NODE_ROUTE
 from attnscope.theory.optima.optimal_sigma import OptimalSigma, optimal_sigma_log_excess
-from attnscope.theory.optima.oracle_saddle import critical_temperature
+from attnscope.theory.optima.oracle_saddle import critical_inverse_temperature
 from attnscope.theory.optima.swapped import swapped_overlaps
 from attnscope.theory.overlaps import Overlaps
 from attnscope.theory.risks.componentwise_gradient import (
@@ -171,7 +171,7 @@ def _softmax_excess(
     if o.kappa.size >= PROFILE_POINTS:
         rows = many_excesses(np.stack([np.ravel(x) for x in o], axis=1), lam, law)
     if rows is None:
-        rows = pointwise(partial(softmax_excess, temperature=lam, law=law), o)
+        rows = pointwise(partial(softmax_excess, inverse_temperature=lam, law=law), o)
     return _excess_of_rows(rows, o, "2-D quadrature")
 
 
@@ -224,7 +224,7 @@ def _erf_swapped(task: SingleLocation, lam: float) -> Overlaps:
 
 
 def _erf_critical(task: SingleLocation) -> float:
-    return critical_temperature(task)
+    return critical_inverse_temperature(task)
 
 
 _ERF_ROUTE = Route(

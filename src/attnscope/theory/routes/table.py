@@ -75,19 +75,20 @@ def always(predictor: Any, of: str) -> None:
 class Route:
     """The exact routes of a pair; None is what nobody has derived.
 
-    excess(task, predictor, overlaps, temperature) -> Excess. gradient: the same arguments -> (6,
-    ...) partial derivatives in the five overlaps and the temperature. jax(task, predictor) ->
-    f(overlaps, temperature), a raw JAX function. closed: excess and gradient are closed forms that
-    broadcast over overlaps and temperatures; the gradient takes complex overlaps too. sampled(task,
-    predictor, overlaps, temperature, samples, seed) -> Excess: a cheaper sampler than the task's
-    projections. missing(task, predictor, overlaps): "" or what the exact excess would need
-    ("Overlaps.oracle()"). swapped(task, temperature) -> Overlaps: the role-swapped point, where it
-    has a formula. critical(task): the temperature above which the oracle is a saddle. exact: False
-    for sampled numbers. measured: the same arguments as `gradient` -> the gradient and its standard
-    errors, (6, ...) each; None where it is good to rounding or to the quadrature's own tolerance.
-    refuse(predictor, of): one sentence where the predictor has no such gradient. prepared(task,
-    predictor, temperature): the gradient in the five overlaps at this temperature as a function (5,
-    n) -> (5, n) that is cheap after some preparation, for those who ask hundreds of times, or None.
+    excess(task, predictor, overlaps, inverse_temperature) -> Excess. gradient: the same arguments
+    -> (6, ...) partial derivatives in the five overlaps and the inverse temperature. jax(task,
+    predictor) -> f(overlaps, inverse_temperature), a raw JAX function. closed: excess and gradient
+    are closed forms that broadcast over overlaps and inverse temperatures; the gradient takes
+    complex overlaps too. sampled(task, predictor, overlaps, inverse_temperature, samples, seed) ->
+    Excess: a cheaper sampler than the task's projections. missing(task, predictor, overlaps): "" or
+    what the exact excess would need ("Overlaps.oracle()"). swapped(task, inverse_temperature) ->
+    Overlaps: the role-swapped point, where it has a formula. critical(task): the inverse
+    temperature above which the oracle is a saddle. exact: False for sampled numbers. measured: the
+    same arguments as `gradient` -> the gradient and its standard errors, (6, ...) each; None where
+    it is good to rounding or to the quadrature's own tolerance. refuse(predictor, of): one sentence
+    where the predictor has no such gradient. prepared(task, predictor, inverse_temperature): the
+    gradient in the five overlaps at this inverse temperature as a function (5, n) -> (5, n) that is
+    cheap after some preparation, for those who ask hundreds of times, or None.
     """
 
     excess: Callable[..., Any]
@@ -161,11 +162,14 @@ def _own_excess(task: Any, predictor: Any, o: Overlaps, lam: float) -> Excess:
 
 
 def _own_missing(task: Any, predictor: Any, o: Any) -> str:
-    known = o is not None and task.exact_risk(predictor, o, predictor.temperature) is not None
+    known = (
+        o is not None
+        and task.exact_risk(predictor, o, predictor.inverse_temperature) is not None
+    )
     return "" if known else "a predictor and overlaps that exact_risk knows"
 
 
-# the row of a task that has a method `exact_risk(predictor, overlaps, temperature)`
+# the row of a task that has a method `exact_risk(predictor, overlaps, inverse_temperature)`
 OWN_METHOD = Route(_own_excess, missing=_own_missing)
 
 
@@ -192,13 +196,13 @@ def gradient_row(task: object, predictor: object, of: str, sibling: str) -> Rout
 
 
 def prepared_gradient(
-    task: object, predictor: object, temperature: float
+    task: object, predictor: object, inverse_temperature: float
 ) -> Callable[[np.ndarray], np.ndarray] | None:
-    """The pair's prepared gradient at this temperature, where it has one."""
+    """The pair's prepared gradient at this inverse temperature, where it has one."""
     route = find_route(task, predictor)
     if route is None or route.prepared is None:
         return None
-    return route.prepared(task, predictor, temperature)
+    return route.prepared(task, predictor, inverse_temperature)
 
 
 def needed(

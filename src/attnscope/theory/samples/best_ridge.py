@@ -82,8 +82,8 @@ def best_ridge(task: SingleLocation, alpha: float, predictor: Predictor) -> Best
     Args:
         task: SingleLocation.spiked with noise > 0.
         alpha: bags per dimension.
-        predictor: Softmax or LinearAttention; its temperature and offset are the units of the
-            ridges (docs/learning_curves_in_samples.md).
+        predictor: Softmax or LinearAttention; its inverse temperature and offset are the units of
+            the ridges (docs/learning_curves_in_samples.md).
 
     >>> from attnscope.predictors.attention import LinearAttention
     >>> from attnscope.tasks.planted.single_location import SingleLocation

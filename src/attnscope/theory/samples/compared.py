@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 BAYES_CURVE = "bayes"
-# temperatures are absorbed in the key's length; linear weights are 1 + u, as in the theory
+# inverse temperatures are absorbed in the key's length; linear weights are 1 + u, as in the theory
 FITTED_PREDICTORS = {"softmax": Softmax(1.0), "linear": LinearAttention(1.0, offset=1.0)}
 CURVE_NAMES = (BAYES_CURVE, *FITTED_PREDICTORS)
 BAYES_COLOR = 5  # as in every figure of the package

@@ -60,8 +60,8 @@ def learning_curve(
         task: SingleLocation.spiked (any position probabilities), or RandomLength of it.
         alpha: bags per dimension, a number or a list.
         predictor: None for the Bayes-optimal estimator; Softmax or LinearAttention for the fit of
-            its key and value by squared error, whose temperature is absorbed in the key's length.
-            Two tokens or more, one spike of order 1, noise > 0.
+            its key and value by squared error, whose inverse temperature is absorbed in the key's
+            length. Two tokens or more, one spike of order 1, noise > 0.
         ridge: penalty of the fit, one number or (key, value): sum of squares/2 + (d/2) (ridge_k
             |k|^2 + ridge_v |v|^2), k and v the predictor's own.
         key: fits the value alone, with the key known: "oracle" (the best key at the truth), "mean"

@@ -1,8 +1,8 @@
 """Averages over one bag of ridge ERM, from which ridge_solver.py finds the saddle point.
 
 notation: m_k = k.k*, q_k = |k|^2, m_v = v.v*, q_v = |v|^2, V_k, V_v the variances of the fit, nu
-the strength, D = noise^2, sig_l the weight of token l, token 1 the informative one. Temperature and
-offset are absorbed: sig = softmax(u) or sig = 1 + u.
+the strength, D = noise^2, sig_l the weight of token l, token 1 the informative one. Inverse
+temperature and offset are absorbed: sig = softmax(u) or sig = 1 + u.
 
 A bag's fields, before it is fitted itself, and its label are
 

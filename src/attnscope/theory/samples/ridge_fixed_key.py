@@ -149,7 +149,7 @@ def _with_error(
 
 
 def _key_overlaps(key: object, kind: Kind, spike: Spike, scale: float) -> tuple[float, float]:
-    """(m_k, q_k) in units without temperature."""
+    """(m_k, q_k) in units without inverse temperature."""
     if isinstance(key, str) and key == "oracle":
         length = kind.oracle(spike.strength, spike.length)
         return length, length**2

@@ -1,20 +1,20 @@
 """The arguments of a ridge fit, checked: the task, the kind of attention and the penalty.
 
 notation: tau = inverse temperature, b = offset, k~, v~ the key and value of the user's predictor,
-l~_k, l~_v its ridges; k, v, l_k, l_v those of the equations, which contain no temperature.
+l~_k, l~_v its ridges; k, v, l_k, l_v those of the equations, which contain no inverse temperature.
 
 The fit minimises over k~, v~
 
     sum_i (y_i - f_i)^2/2 + (d/2) (l~_k |k~|^2 + l~_v |v~|^2).
 
-The length of k~ is free, so the temperature is only a unit of it:
+The length of k~ is free, so the inverse temperature is only a unit of it:
 
     Softmax(tau)              softmax(tau X.k~) X.v~:       k = tau k~,       v = v~
     LinearAttention(tau, b)   (b + tau X.k~) X.v~
                               = (1 + X.k) X.v:              k = (tau/b) k~,   v = b v~
 
-and l = l~/scale^2 for k = scale k~: the same ridge on k~ at twice the temperature is a quarter of
-it on k. With b = 0 the fit has the other solution k = v = 0, and is not in this form.
+and l = l~/scale^2 for k = scale k~: the same ridge on k~ at twice the inverse temperature is a
+quarter of it on k. With b = 0 the fit has the other solution k = v = 0, and is not in this form.
 
 Positions do not enter: both kinds treat all tokens alike, so position probabilities may be any.
 """
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import LinearAttention, Softmax
-from attnscope.predictors.temperature import constant_temperature
+from attnscope.predictors.inverse_temperature import constant_inverse_temperature
 from attnscope.tasks.base import checked_law, perpendicular
 from attnscope.tasks.planted.single_location import SingleLocation
 from attnscope.theory.samples.ridge_channel import Channel, LinearChannel, SoftmaxChannel
@@ -70,20 +70,26 @@ class Kind(NamedTuple):
 
 
 def _softmax_units(predictor: Softmax, of: str) -> Absorbed:
-    tau = constant_temperature(predictor, of)
+    tau = constant_inverse_temperature(predictor, of)
     if tau == 0:
-        raise bad("temperature", of, "> 0 (at 0 there is no key to fit)", tau, "Softmax(1.0)")
+        raise bad(
+            "inverse_temperature",
+            of,
+            "> 0 (at 0 there is no key to fit)",
+            tau,
+            "Softmax(1.0)",
+        )
     return Absorbed(tau, 1.0)
 
 
 def _linear_units(predictor: LinearAttention, of: str) -> Absorbed:
-    tau = constant_temperature(predictor, of)
+    tau = constant_inverse_temperature(predictor, of)
     if tau == 0 or predictor.offset == 0:
         raise bad(
             "predictor",
             of,
-            "linear attention with temperature > 0 and an offset (without one, key and value 0 "
-            "is a solution)",
+            "linear attention with inverse temperature > 0 and an offset (without one, key and "
+            "value 0 is a solution)",
             predictor,
             "LinearAttention(1.0, offset=1.0)",
         )
@@ -116,7 +122,7 @@ def kind_of(predictor: object, of: str) -> Kind:
 
 
 def absorbed(predictor: object, of: str) -> Absorbed:
-    """The units in which its temperature is gone."""
+    """The units in which its inverse temperature is gone."""
     return kind_of(predictor, of).units(predictor, of)
 
 

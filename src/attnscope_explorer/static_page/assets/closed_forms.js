@@ -61,7 +61,7 @@
     return Math.max(plain + steep + bias * bias, 0);
   }
 
-  /* The gradient in the five overlaps at one temperature, as a function: what depends on the temperature alone is
+  /* The gradient in the five overlaps at one inverse temperature, as a function: what depends on the inverse temperature alone is
      made once. V = e^(-2w) sum_j c_j w^j, w = a^2, as in dynamics/engines/population_erf.py: no exponential a node. */
   function erfGradient(lam, law) {
     const gam2 = law.gamma * law.gamma, D = law.signal, others = law.length - 1;

@@ -23,7 +23,7 @@
   }
 
   // lam_t = start/(1 + rate t), as InverseTime
-  const temperatureAt = (setup, t) => setup.temperature / (1 + (setup.decay || 0) * t);
+  const inverseTemperatureAt = (setup, t) => setup.inverse_temperature / (1 + (setup.decay || 0) * t);
 
   const dot = (x, y) => x.reduce((sum, value, i) => sum + value * y[i], 0);
   function read(k, v) {
@@ -54,7 +54,7 @@
     });
   }
 
-  // A run side by side with others, to be moved on piece by piece: setup = {predictor, law, temperature, decay,
+  // A run side by side with others, to be moved on piece by piece: setup = {predictor, law, inverse_temperature, decay,
   // stepSize, steps, starts}
   function begin(setup) {
     const every = Math.max(1, Math.floor(setup.steps / LOGS));
@@ -65,7 +65,7 @@
   }
 
   function gradientAt(run, t) {
-    const lam = temperatureAt(run.setup, t);
+    const lam = inverseTemperatureAt(run.setup, t);
     if (!run.gradient || run.lam !== lam) {
       run.gradient = window.attnscopeRisk.gradient[run.setup.predictor](lam, run.setup.law);
       run.lam = lam;
@@ -96,7 +96,7 @@
   }
 
   const excessAt = (run, i, j) => window.attnscopeRisk.excess[run.setup.predictor](
-    run.log[i][j], temperatureAt(run.setup, run.step[j]), run.setup.law);
+    run.log[i][j], inverseTemperatureAt(run.setup, run.step[j]), run.setup.law);
 
   function classify(o, theta) {
     const [kap, eta, the, nu] = o;
@@ -107,10 +107,10 @@
 
   // How each run ended
   function outcomes(run) {
-    const lam = temperatureAt(run.setup, run.done);
+    const lam = inverseTemperatureAt(run.setup, run.done);
     const theta = window.attnscopePoints.swappedTheta(run.setup.predictor, lam, run.setup.law, run.setup.dim);
     return run.log.map((log, i) => (run.divergedAt[i] >= 0 ? "diverged" : classify(log[log.length - 1], theta)));
   }
 
-  window.attnscopeDescent = { step: step, starts: starts, begin: begin, advance: advance, excessAt: excessAt, outcomes: outcomes, temperatureAt: temperatureAt, LOGS: LOGS };
+  window.attnscopeDescent = { step: step, starts: starts, begin: begin, advance: advance, excessAt: excessAt, outcomes: outcomes, inverseTemperatureAt: inverseTemperatureAt, LOGS: LOGS };
 })();

@@ -48,7 +48,7 @@
     return out.toString();
   }
 
-  // The query that takes the task and temperature to another view, and the dimension also where it was not chosen
+  // The query that takes the task and inverse temperature to another view, and the dimension also where it was not chosen
   function carried(view, values, to) {
     const kept = {};
     table().views[to].knobs.forEach((name) => {

@@ -21,7 +21,7 @@
     const excess = window.attnscopeRisk.excess[s.predictor], axis = P().linspace(-1, 1, FINE);
     const risk = axis.map((b) => axis.map((a) => {
       const o = placed(s, a, b);
-      return possible(o) ? excess(o, s.temperature, law) + s.noise * s.noise : null;
+      return possible(o) ? excess(o, s.inverse_temperature, law) + s.noise * s.noise : null;
     }));
     const all = risk.flat().filter((x) => x !== null);
     const low = Math.min(...all), log = low > 0 && Math.max(...all) > LOG_FROM * low;
@@ -38,7 +38,7 @@
 
   // Arrows as one line with gaps, each tail, tip, barb, tip, barb
   function arrows(s, law) {
-    const gradient = window.attnscopeRisk.gradient[s.predictor](s.temperature, law), axis = P().linspace(-1, 1, ARROWS);
+    const gradient = window.attnscopeRisk.gradient[s.predictor](s.inverse_temperature, law), axis = P().linspace(-1, 1, ARROWS);
     const long = ARROW * (axis[1] - axis[0]), i = OVERLAPS.indexOf(s.x), j = OVERLAPS.indexOf(s.y), found = [];
     axis.forEach((b) => axis.forEach((a) => {
       const o = placed(s, a, b);
@@ -137,7 +137,7 @@
     if (s.x === s.y) return show({ message: "the vertical axis of the landscape must be another overlap than the horizontal one." });
     const law = lawOf(s), noise2 = s.noise * s.noise, { trace, empty } = heat(s, law), field = Object.assign(arrows(s, law), { hoverinfo: "skip" });
     field.line.width = 1;
-    const points = window.attnscopePoints.stationary(s.predictor, s.temperature, law, s.dim);
+    const points = window.attnscopePoints.stationary(s.predictor, s.inverse_temperature, law, s.dim);
     const setup = window.attnscopeTraining.setupOf(s);
     const run = window.attnscopeDescent.begin(setup.setup);
     const drawn = (ended) => {
@@ -162,7 +162,7 @@
 
   // The task and the predictor as the stage wants them; the sequence is the same in every view (attnscope_explorer/stage_data.py)
   function settingOf(s, changed) {
-    const base = { dim: s.dim, length: s.length, gamma: Math.sqrt(s.gamma2), signal: s.signal ?? null, noise: s.noise || 0, predictor: s.predictor, temperature: s.temperature, seed: 0 };
+    const base = { dim: s.dim, length: s.length, gamma: Math.sqrt(s.gamma2), signal: s.signal ?? null, noise: s.noise || 0, predictor: s.predictor, inverse_temperature: s.inverse_temperature, seed: 0 };
     return Object.assign(base, changed);
   }
 

@@ -19,7 +19,7 @@
 
   // As attnscope_explorer/stable_steps.py: the step that was chosen, else the usual one below the stability limit and half the limit beyond
   function stepOf(s, law) {
-    const limit = window.attnscopePoints.stableStep(s.predictor, s.temperature, law, s.dim);
+    const limit = window.attnscopePoints.stableStep(s.predictor, s.inverse_temperature, law, s.dim);
     return { limit: limit, size: s.step_size ?? (limit > USUAL ? USUAL : Number((limit / 2).toPrecision(2))) };
   }
 
@@ -46,7 +46,7 @@
     const own = drawn[[s.start, s.dim, s.seed, ...(s.start === "moments" ? [s.length, s.gamma2, s.noise] : [])].join(" ")];
     const starts = own ? own.slice(0, s.runs) : D().starts(s.start, s, law, s.runs, s.seed), step = stepOf(s, law);
     const sentence = own ? "Starts are those of attnscope explore for this seed." : "Starts are drawn in this page: attnscope explore draws others of the same law.";
-    return { sentence: sentence, step: step, setup: { predictor: s.predictor, law: law, dim: s.dim, temperature: s.temperature, decay: s.decay || 0, stepSize: step.size, steps: s.steps, starts: starts } };
+    return { sentence: sentence, step: step, setup: { predictor: s.predictor, law: law, dim: s.dim, inverse_temperature: s.inverse_temperature, decay: s.decay || 0, stepSize: step.size, steps: s.steps, starts: starts } };
   }
 
   // Work in pieces; returns how to stop it
@@ -149,8 +149,8 @@
       chosen.sort((a, b) => D().excessAt(run, a, last) - D().excessAt(run, b, last));
       groups[name] = run.log[chosen[Math.floor((chosen.length - 1) / 2)]];
     });
-    const first = Object.keys(groups)[0], temperatures = run.step.map((t) => D().temperatureAt(run.setup, t));
-    return { setting: window.attnscopeLandscape.settingOf(s), overlaps: groups[first][last], label: `a typical run, ${first}`, groups: groups, temperatures: temperatures };
+    const first = Object.keys(groups)[0], inverse_temperatures = run.step.map((t) => D().inverseTemperatureAt(run.setup, t));
+    return { setting: window.attnscopeLandscape.settingOf(s), overlaps: groups[first][last], label: `a typical run, ${first}`, groups: groups, inverse_temperatures: inverse_temperatures };
   }
 
   window.attnscopeTraining = { setupOf: setupOf, goOn: goOn, median: median, advice: advice };

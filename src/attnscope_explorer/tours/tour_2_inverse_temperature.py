@@ -1,10 +1,10 @@
-"""What the temperature does: one number between seeing nothing and believing everything."""
+"""What the inverse temperature does: one number between seeing nothing and believing everything."""
 
 from __future__ import annotations
 
 from attnscope_explorer.tours.stated_numbers import (
+    best_inverse_temperature,
     best_risk,
-    best_temperature,
     default_value,
     prediction_or_label,
     risk_at,
@@ -16,26 +16,29 @@ from attnscope_explorer.tours.tour import Step, Tour
 
 __all__ = ["TOUR"]
 
-CHOSEN_TEMPERATURE = "tuning=fixed&dim=400"
-LOW_TEMPERATURE = "tuning=fixed&temperature=0.01&dim=400"
-COOLED_RUNS = "temperature=1&decay=0.0001&steps=120000"
-HIGH_TEMPERATURE = "tuning=fixed&temperature=3&dim=400"
+CHOSEN_INVERSE_TEMPERATURE = "tuning=fixed&dim=400"
+LOW_INVERSE_TEMPERATURE = "tuning=fixed&inverse_temperature=0.01&dim=400"
+FLATTENED_RUNS = "inverse_temperature=1&decay=0.0001&steps=120000"
+HIGH_INVERSE_TEMPERATURE = "tuning=fixed&inverse_temperature=3&dim=400"
 
 
-def _critical_temperature() -> float:
+def _critical_inverse_temperature() -> float:
     import attnscope as at
 
-    return at.critical_temperature(at.SingleLocation(dim=400, length=10))
+    return at.critical_inverse_temperature(at.SingleLocation(dim=400, length=10))
 
 
-def _temperature_ratio() -> float:
-    """How many times softmax's best temperature is that of erf."""
-    return best_temperature("dim=20", "softmax")() / best_temperature("dim=20", "erf")()
+def _inverse_temperature_ratio() -> float:
+    """How many times softmax's best inverse temperature is that of erf."""
+    return (
+        best_inverse_temperature("dim=20", "softmax")()
+        / best_inverse_temperature("dim=20", "erf")()
+    )
 
 
 TOUR = Tour(
     name="temperature",
-    title="What the temperature does",
+    title="What the inverse temperature does",
     summary="Too low and the head whispers, too high and it listens to noise; above a limit it loses its way.",
     steps=(
         Step(
@@ -44,11 +47,11 @@ TOUR = Tour(
                 r"Of these L = 10 tokens one, \informative{the informative one}, is shifted along a key "
                 r"direction k*, and it alone decides the label. A head that knows k* gives every token "
                 r"a score s_l, how much of k* is in it, and bends it into a weight w_l between -1 and 1. "
-                r"The temperature lambda multiplies the score first."
+                r"The inverse temperature lambda multiplies the score first."
             ),
             formula=r"s_l = k*.x_l; w_l = \erf{erf(lambda s_l)}",
             view="posterior",
-            query=CHOSEN_TEMPERATURE,
+            query=CHOSEN_INVERSE_TEMPERATURE,
             question="Find the panel called erf. What weight has the informative token, and which is it?",
             answer=(
                 "Token 5 has the weight 0.96, close to 1, as it should. The others have small weights, "
@@ -56,8 +59,8 @@ TOUR = Tour(
             ),
             claims=("slr-01", "slr-16"),
             numbers={
-                "5": token_number(CHOSEN_TEMPERATURE),
-                "0.96": token_weight(CHOSEN_TEMPERATURE, "erf"),
+                "5": token_number(CHOSEN_INVERSE_TEMPERATURE),
+                "0.96": token_weight(CHOSEN_INVERSE_TEMPERATURE, "erf"),
             },
         ),
         Step(
@@ -68,14 +71,14 @@ TOUR = Tour(
             ),
             formula=r"T = sum_l \erf{w_l} (v*.x_l)",
             view="posterior",
-            query=LOW_TEMPERATURE,
+            query=LOW_INVERSE_TEMPERATURE,
             question="In the table: which weight has the informative token, and what does erf predict?",
             answer="The weight is 0.16, so erf predicts 0.13, where the label is 0.71.",
             claims=("slr-16",),
             numbers={
-                "0.16": token_weight(LOW_TEMPERATURE, "erf"),
-                "0.13": prediction_or_label(LOW_TEMPERATURE, "erf"),
-                "0.71": prediction_or_label(LOW_TEMPERATURE, "label"),
+                "0.16": token_weight(LOW_INVERSE_TEMPERATURE, "erf"),
+                "0.13": prediction_or_label(LOW_INVERSE_TEMPERATURE, "erf"),
+                "0.71": prediction_or_label(LOW_INVERSE_TEMPERATURE, "label"),
             },
         ),
         Step(
@@ -86,7 +89,7 @@ TOUR = Tour(
             ),
             formula=r"\erf{erf(lambda s_l)} -> +-1",
             view="posterior",
-            query=HIGH_TEMPERATURE,
+            query=HIGH_INVERSE_TEMPERATURE,
             question="What does erf predict now? And what does softmax, which divides by the sum?",
             answer=(
                 "erf predicts 2.73 instead of 0.71: it has added the noise of the others. Softmax "
@@ -94,8 +97,8 @@ TOUR = Tour(
             ),
             claims=("slr-14",),
             numbers={
-                "2.73": prediction_or_label(HIGH_TEMPERATURE, "erf"),
-                "0.71": prediction_or_label(HIGH_TEMPERATURE, "softmax"),
+                "2.73": prediction_or_label(HIGH_INVERSE_TEMPERATURE, "erf"),
+                "0.71": prediction_or_label(HIGH_INVERSE_TEMPERATURE, "softmax"),
             },
         ),
         Step(
@@ -115,7 +118,7 @@ TOUR = Tour(
             ),
             claims=("slr-02", "slr-14"),
             numbers={
-                "0.096": best_temperature("dim=20", "erf"),
+                "0.096": best_inverse_temperature("dim=20", "erf"),
                 "0.330": best_risk("dim=20", "erf"),
                 "0.5": risk_at("dim=20", "null", 0.001),
                 "8.9": risk_at("dim=20", "erf", 100),
@@ -129,18 +132,18 @@ TOUR = Tour(
             ),
             formula=r"w_l = \softmax{exp(lambda s_l)/sum_j exp(lambda s_j)}",
             view="risk",
-            query="temperature=10&dim=20",
-            question="Where is the orange curve lowest? How many times the best temperature of erf is that?",
+            query="inverse_temperature=10&dim=20",
+            question="Where is the orange curve lowest? How many times the best inverse temperature of erf is that?",
             answer=(
-                "At 3.8, which is 40 times as much. A good temperature is a matter of the head, not of "
-                "the task alone: at 10 softmax risks 0.047 and erf 8.4."
+                "At 3.8, which is 40 times as much. A good inverse temperature is a matter of the "
+                "head, not of the task alone: at 10 softmax risks 0.047 and erf 8.4."
             ),
             claims=("slr-14",),
             numbers={
-                "3.8": best_temperature("dim=20", "softmax"),
-                "40": _temperature_ratio,
-                "0.047": risk_at("temperature=10&dim=20", "softmax"),
-                "8.4": risk_at("temperature=10&dim=20", "erf"),
+                "3.8": best_inverse_temperature("dim=20", "softmax"),
+                "40": _inverse_temperature_ratio,
+                "0.047": risk_at("inverse_temperature=10&dim=20", "softmax"),
+                "8.4": risk_at("inverse_temperature=10&dim=20", "erf"),
             },
         ),
         Step(
@@ -160,51 +163,51 @@ TOUR = Tour(
             claims=("slr-17",),
             turned="dim=20&length=10",
             numbers={
-                "0.013": best_temperature("dim=20&length=100", "erf"),
+                "0.013": best_inverse_temperature("dim=20&length=100", "erf"),
                 "0.476": best_risk("dim=20&length=100", "erf"),
-                "0.096": best_temperature("dim=20", "erf"),
+                "0.096": best_inverse_temperature("dim=20", "erf"),
                 "0.330": best_risk("dim=20", "erf"),
                 "0.197": best_risk("dim=20&length=100", "softmax"),
                 "0.042": best_risk("dim=20", "softmax"),
             },
         ),
         Step(
-            title="A temperature at which the way is lost",
+            title="An inverse temperature at which the way is lost",
             sentence=(
                 r"Here a head is trained. \oracle{kappa = k.k*} and \oracle{nu = v.v*} say how well its "
                 r"two directions agree with the right ones; the star at 1, 1 is the oracle. Up to a "
-                r"critical temperature lambda_c it is a minimum. Above, a small step aside lowers the "
-                r"risk, so no run stays there."
+                r"critical inverse temperature lambda_c it is a minimum. Above, a small step aside "
+                r"lowers the risk, so no run stays there."
             ),
             formula=r"lambda_c -> sqrt(3)/2",
             view="landscape",
-            query="temperature=0.8",
-            question="What does the legend call the oracle at temperature 0.8? And at 1?",
+            query="inverse_temperature=0.8",
+            question="What does the legend call the oracle at inverse temperature 0.8? And at 1?",
             answer=(
                 "A minimum at 0.8, a saddle at 1. The change is at 0.892, for d = 400; as d grows it comes "
                 "down to 0.866."
             ),
             claims=("slr-08", "slr-14"),
-            turned="temperature=1",
-            numbers={"0.892": _critical_temperature, "0.866": lambda: 3**0.5 / 2},
+            turned="inverse_temperature=1",
+            numbers={"0.892": _critical_inverse_temperature, "0.866": lambda: 3**0.5 / 2},
         ),
         Step(
-            title="Hot first, then cooler",
+            title="Sharp first, then flatter",
             sentence=(
-                r"Training may change the temperature on its way. Here it begins at 1 and falls with "
-                r"every step t, slower and slower. The starts are random, and at a fixed temperature of "
-                r"0.1 about half of such runs end \swapped{with swapped roles}, as another tour tells."
+                r"Training may change the inverse temperature on its way. Here it begins at 1 and "
+                r"falls with every step t, slower and slower. The starts are random, and at a "
+                r"fixed inverse temperature of 0.1 about half of such runs end \swapped{with swapped roles}, as another tour tells."
             ),
             formula=r"lambda_t = lambda/(1 + r t)",
             view="training",
-            query=COOLED_RUNS,
+            query=FLATTENED_RUNS,
             question="How many of the 30 runs reach the oracle, and how many end swapped?",
-            answer="28 reach the oracle and 2 end swapped. Cooling helps nearly always, but not always.",
+            answer="28 reach the oracle and 2 end swapped. Flattening helps nearly always, but not always.",
             claims=("slr-10",),
             numbers={
-                "0.1": lambda: default_value("landscape", "temperature"),
-                "28": run_count(COOLED_RUNS, "oracle"),
-                "2": run_count(COOLED_RUNS, "swapped"),
+                "0.1": lambda: default_value("landscape", "inverse_temperature"),
+                "28": run_count(FLATTENED_RUNS, "oracle"),
+                "2": run_count(FLATTENED_RUNS, "swapped"),
             },
         ),
     ),

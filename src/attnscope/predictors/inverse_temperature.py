@@ -1,4 +1,4 @@
-"""Temperature: the papers' lambda. It MULTIPLIES the scores; a number >= 0, or a schedule.
+"""Inverse temperature: the papers' lambda. It MULTIPLIES the scores; a number >= 0, or a schedule.
 
 A schedule is a callable of the 0-based step with values > 0. Training evaluates it step by step;
 risk and predict need a number.
@@ -15,9 +15,14 @@ from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.whole_values import refuse_lost
 
-__all__ = ["InverseTime", "Temperature", "checked_temperature", "constant_temperature"]
+__all__ = [
+    "InverseTemperature",
+    "InverseTime",
+    "checked_inverse_temperature",
+    "constant_inverse_temperature",
+]
 
-Temperature = float | Callable[[int], float]
+InverseTemperature = float | Callable[[int], float]
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class InverseTime:
     """Schedule start/(1 + rate t) of the 0-based step t.
 
     Args:
-        start: > 0, the first temperature.
+        start: > 0, the first inverse temperature.
         rate: >= 0 per step.
 
     >>> InverseTime(1.0, rate=1e-4)(10_000)
@@ -50,29 +55,29 @@ class InverseTime:
             raise bad("step", "InverseTime", "a number of steps", step) from None
 
 
-def checked_temperature(temperature: object, of: str) -> Temperature:
+def checked_inverse_temperature(inverse_temperature: object, of: str) -> InverseTemperature:
     """A number >= 0 as a float, or a callable unchanged."""
-    if callable(temperature):
-        return temperature
+    if callable(inverse_temperature):
+        return inverse_temperature
     return check.real(
-        temperature,
-        "temperature",
+        inverse_temperature,
+        "inverse_temperature",
         of,
         0,
-        hint="temperature=0.1, or a schedule such as InverseTime(1.0, rate=1e-4)",
+        hint="inverse_temperature=0.1, or a schedule such as InverseTime(1.0, rate=1e-4)",
     )
 
 
-def constant_temperature(predictor: object, of: str) -> float:
-    """The predictor's temperature where a number is needed."""
-    temperature = getattr(predictor, "temperature", None)
-    if callable(temperature):
+def constant_inverse_temperature(predictor: object, of: str) -> float:
+    """The predictor's inverse temperature where a number is needed."""
+    inverse_temperature = getattr(predictor, "inverse_temperature", None)
+    if callable(inverse_temperature):
         name = type(predictor).__name__
         raise bad(
-            "temperature",
+            "inverse_temperature",
             of,
             "a number",
-            f"the schedule {temperature!r}",
+            f"the schedule {inverse_temperature!r}",
             f"{name}(schedule(step)) for the step you mean",
         )
-    return temperature  # type: ignore[return-value]
+    return inverse_temperature  # type: ignore[return-value]

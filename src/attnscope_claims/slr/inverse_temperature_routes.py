@@ -1,5 +1,5 @@
-"""Second routes of slr-14 to the best and the critical temperature of the erf oracle: a search over
-integrated values, a law, and differences of gradients (its module docstring has them).
+"""Second routes of slr-14 to the best and the critical inverse temperature of the erf oracle: a
+search over integrated values, a law, and differences of gradients (its module docstring has them).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["best_by_values", "critical_by_gradient", "critical_law"]
 
 
 def best_by_values(dim: int, length: int) -> tuple[float, float]:
-    """(temperature, excess risk) by bounded search over values of the definition,
+    """(inverse temperature, excess risk) by bounded search over values of the definition,
     integrated by QUADPACK.
     """
     gam, s = 0.5**0.5, math.sqrt(dim / 2)
@@ -44,13 +44,15 @@ def _normal_mean(f: Callable[[float], float]) -> float:
 
 
 def critical_law(task: SingleLocation) -> float:
-    """Of the oracle with erf saturated; infinite where it is a minimum at every temperature."""
+    """Of the oracle with erf saturated; infinite where it is a minimum at every inverse
+    temperature.
+    """
     share = task.gamma**2 * (task.length - 1) / (task.signal**2 + task.gamma**2)
     return math.sqrt(4 / (1 - share) ** 2 - 1) / 2 if share < 1 else math.inf
 
 
 def critical_by_gradient(task: SingleLocation, h: float = 1e-3) -> float:
-    """The temperature at which the Hessian in (phi, psi), by differences of gradients,
+    """The inverse temperature at which the Hessian in (phi, psi), by differences of gradients,
     has determinant 0.
     """
 

@@ -1,5 +1,5 @@
-"""The best temperature on planted tasks without an exact risk: against the exact one of a twin, and
-against other temperatures.
+"""The best inverse temperature on planted tasks without an exact risk: against the exact one of a
+twin, and against other inverse temperatures.
 """
 
 import pytest
@@ -19,10 +19,10 @@ SURE = 5  # standard errors: a false alarm of 6e-7 each
         pytest.param(at.Softmax, "moments, bound", marks=pytest.mark.slow),
     ],
 )
-def test_the_best_temperature_on_nodes_is_that_of_the_exact_risk(family, method):
+def test_the_best_inverse_temperature_on_nodes_is_that_of_the_exact_risk(family, method):
     exact = at.SingleLocation(10, 4, gamma=1.0, signal=2.0)
-    best, least = at.optimal_temperature(exact, family)
-    found, risk = at.optimal_temperature(Twin(10, 4), family)
+    best, least = at.optimal_inverse_temperature(exact, family)
+    found, risk = at.optimal_inverse_temperature(Twin(10, 4), family)
     assert risk.method == method
     assert abs(risk.value - least.value) <= SURE * risk.error
     # what choosing on nodes costs is of second order in their error
@@ -35,8 +35,8 @@ def test_the_best_temperature_on_nodes_is_that_of_the_exact_risk(family, method)
 def test_overlaps_are_followed():
     o = at.Overlaps(0.8, 0.1, 0.0, 0.7, 0.2)
     exact = at.SingleLocation(10, 4, gamma=1.0, signal=2.0)
-    best, least = at.optimal_temperature(exact, at.Softmax, o)
-    found, risk = at.optimal_temperature(Twin(10, 4), at.Softmax, o)
+    best, least = at.optimal_inverse_temperature(exact, at.Softmax, o)
+    found, risk = at.optimal_inverse_temperature(Twin(10, 4), at.Softmax, o)
     assert abs(risk.value - least.value) <= SURE * risk.error
     assert found == pytest.approx(best, rel=1e-2)
 
@@ -54,8 +54,8 @@ def test_a_task_without_signal_has_sizes():
     [at.MultiDirection(30, 5, 2), at.MultiLocation(30, 5), at.MaxLocation(30, 5)],
     ids=lambda task: type(task).__name__,
 )
-def test_shipped_tasks_have_a_best_temperature(task):
-    best, least = at.optimal_temperature(task, at.Softmax)
+def test_shipped_tasks_have_a_best_inverse_temperature(task):
+    best, least = at.optimal_inverse_temperature(task, at.Softmax)
     for factor in (0.5, 0.8, 1.25, 2.0):
         other = at.risk(task, at.Softmax(factor * best), at.Overlaps.oracle(), seed=1)
         assert other.value >= least.value - SURE * (other.error + least.error)
@@ -64,6 +64,6 @@ def test_shipped_tasks_have_a_best_temperature(task):
 def test_other_tasks_are_refused():
     topics = at.SparseTokenClassification(30, 5, strength=1.0)
     with pytest.raises(
-        at.AttnscopeError, match="task of optimal_temperature must be a planted"
+        at.AttnscopeError, match="task of optimal_inverse_temperature must be a planted"
     ):
-        at.optimal_temperature(topics, at.Erf)
+        at.optimal_inverse_temperature(topics, at.Erf)

@@ -2,10 +2,10 @@
 How sharp should attention be?
 ==============================
 
-The exact risk of three predictors at the oracle, against temperature (which multiplies the scores),
-with what no predictor can beat. The risk of softmax falls exponentially with the dimension, as the
-Bayes risk does (which also uses the tokens' norms); that of erf hardly falls; the best activation
-without normalisation is between them.
+The exact risk of three predictors at the oracle, against inverse temperature (which multiplies the
+scores), with what no predictor can beat. The risk of softmax falls exponentially with the
+dimension, as the Bayes risk does (which also uses the tokens' norms); that of erf hardly falls; the
+best activation without normalisation is between them.
 """
 
 import numpy as np
@@ -33,25 +33,25 @@ for dim in (40, 80):
     )
     room = bayes * 10.0 ** -(dim / 10 + 2)  # below the lowest curve, for the legend
     labels = {
-        "x_label": "temperature",
+        "x_label": "inverse temperature",
         "y_label": "excess risk",
         "log_x": True,
         "log_y": True,
     }
     panels.append(Panel(f"d = {dim}, L = 10", marks=marks, y_range=(room, 20), **labels))
 
-    temperature, best = at.optimal_temperature(task, at.Softmax)
+    inverse_temperature, best = at.optimal_inverse_temperature(task, at.Softmax)
     print(
-        f"d = {dim}: best softmax temperature {temperature:.2f}, risk {best.excess:.3g}; Bayes "
-        f"{bayes:.3g}"
+        f"d = {dim}: best softmax inverse temperature {inverse_temperature:.2f}, risk "
+        f"{best.excess:.3g}; Bayes {bayes:.3g}"
     )
-    temperature, best = at.optimal_temperature(task, at.Erf)
-    critical = at.critical_temperature(task)
+    inverse_temperature, best = at.optimal_inverse_temperature(task, at.Erf)
+    critical = at.critical_inverse_temperature(task)
     print(
-        f"d = {dim}: best erf temperature {temperature:.4f}, risk {best.excess:.3g}; above "
-        f"{critical:.3f} a saddle"
+        f"d = {dim}: best erf inverse temperature {inverse_temperature:.4f}, risk "
+        f"{best.excess:.3g}; above {critical:.3f} a saddle"
     )
 
 Figure("Exact excess risk at the oracle", tuple(panels), columns=2).save(
-    "best_temperature.png"
+    "best_inverse_temperature.png"
 )
