@@ -287,10 +287,17 @@ def __getattr__(name: str) -> Any:
     if name in _SUBPACKAGES:
         return import_module(f"attnscope.{name}")
     if name not in _MODULE_OF:
-        raise AttributeError(f"module 'attnscope' has no attribute {name!r}")
+        return _old_attribute(__name__, name)
     value = getattr(import_module(f"attnscope.{_MODULE_OF[name]}"), name)
     globals()[name] = value  # next time without this detour
     return value
+
+
+def _old_attribute(module: str, name: str) -> Any:
+    """The attribute of this package, or of one inside it, by its name in 0.2."""
+    from attnscope.deprecated import module_attribute
+
+    return module_attribute(module, name)
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,9 @@
 in attnscope/registry.py.
 """
 
+from typing import Any
+
+from attnscope.deprecated import module_attribute
 from attnscope.registry import (
     INVERSE_TEMPERATURE,
     PREDICTORS,
@@ -31,3 +34,7 @@ __all__ = [
     "remove",
     "word_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    return module_attribute(__name__, name)

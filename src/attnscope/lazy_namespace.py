@@ -25,7 +25,7 @@ def lazy_namespace(package: str) -> tuple[Callable[[str], Any], Callable[[], lis
             return import_module(f"{package}.{name}")
         module = _module_by_name(package).get(name)
         if module is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            return vars(sys.modules["attnscope"])["_old_attribute"](package, name)
         return getattr(import_module(module), name)
 
     def attribute_names() -> list[str]:

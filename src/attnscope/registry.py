@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from attnscope.deprecated import module_attribute, new_entry, new_name
 from attnscope.errors import AttnscopeError, bad
 from attnscope.registry_entry import Argument, Entry
 
@@ -321,6 +322,10 @@ SERVED_ELSEWHERE = {
 }
 
 
+def __getattr__(name: str) -> Any:
+    return module_attribute(__name__, name)
+
+
 def add(entry: Entry, table: dict[str, Entry]) -> Entry:
     """Put a row into TASKS or PREDICTORS; a word is taken once. A plugin's row is checked for what
     lists of all rows print.
@@ -332,6 +337,9 @@ def add(entry: Entry, table: dict[str, Entry]) -> Entry:
             f"row {entry.word!r} of {entry.origin or 'the registry'} must have a label in words and "
             "arguments that are Argument; try another version of its package."
         )
+    if table is PREDICTORS and new_entry(a.name for a in entry.arguments):
+        arguments = tuple(replace(a, name=new_name(a.name)) for a in entry.arguments)
+        entry = replace(entry, arguments=arguments)
     if entry.word in table:
         raise AttnscopeError(
             f"word of a catalogue row must be new, got {entry.word!r}, which is taken; try another."

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from attnscope.deprecated import new_arguments
 from attnscope.errors import bad
 
 __all__ = ["Argument", "Entry"]
@@ -113,8 +114,8 @@ class Entry:
         """Every argument in its own type; those left out have their defaults,
         unknown ones get a sentence.
         """
-        given = dict(values or {})
         known = {argument.name: argument for argument in self.arguments}
+        given = new_arguments(values or {}, known, f"{of}, {self.word}")
         for name in given:
             if name not in known:
                 raise bad(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from attnscope.deprecated import new_link
 from attnscope.errors import AttnscopeError, bad
 from attnscope_explorer.fields import Choice, Number, Numbers, plain
 from attnscope_explorer.knobs import DEFAULTS, FIELDS, OVERLAPS, VIEWS
@@ -71,8 +72,8 @@ def from_values(view: str, values: Iterable[tuple[str, object]]) -> tuple[State,
     """The state these texts describe, and a sentence for each that could not be used."""
     default_state(view)
     found: dict[str, Any] = {}
-    sentences = []
-    for name, text in values:
+    renamed, sentences = new_link(values)
+    for name, text in renamed:
         try:
             if name not in VIEWS[view]:
                 must = "one of " + ", ".join(VIEWS[view])

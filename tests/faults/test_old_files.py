@@ -27,6 +27,8 @@ FOLDERS = [
     for folder in sorted(FOLDER.parent.glob("version_*"))
     if folder.is_dir()
 ]
+# what a study file of 0.1 or 0.2 is told
+OLD_KEY = "temperature is now inverse_temperature"
 # rounding of sums in another order since then
 SAME = {"rtol": 1e-10, "atol": 1e-12}
 
@@ -105,9 +107,10 @@ def test_stored_cells_are_known_and_computed_anew(tmp_path):
     study.write_text(
         f'function = "oracle_risk"\n[grid]\ndim = [{dim}]\n[fixed]\nlength = 5\ntemperature = 0.1\n'
     )
-    code, printed, said = run(
-        "sweep", study, "--store", FOLDER / "store", "--dry-run", "--json"
-    )
+    with pytest.warns(DeprecationWarning, match=OLD_KEY):
+        code, printed, said = run(
+            "sweep", study, "--store", FOLDER / "store", "--dry-run", "--json"
+        )
     assert code == 0, said
     assert json.loads(printed)["todo"] == 1
 
@@ -126,9 +129,10 @@ def test_the_cells_of_a_stored_study_are_its_table():
 
 
 def test_a_study_file_computes_what_it_did(tmp_path):
-    code, printed, said = run(
-        "sweep", LAST / "study.toml", "--store", tmp_path, "--out", tmp_path, "--json"
-    )
+    with pytest.warns(DeprecationWarning, match=OLD_KEY):
+        code, printed, said = run(
+            "sweep", LAST / "study.toml", "--store", tmp_path, "--out", tmp_path, "--json"
+        )
     assert code == 0, said
     text = (LAST / "table.csv").read_text().split()
     column = text[0].split(",").index("risk")

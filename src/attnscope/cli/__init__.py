@@ -13,6 +13,7 @@ from typing import Any
 
 from attnscope.cli.stopping import STOPPED, Stopping
 from attnscope.cli.streams import flush_streams, plain_streams
+from attnscope.deprecated import show_warnings
 from attnscope.errors import AttnscopeError
 from attnscope.files import reason
 from attnscope.lazy_namespace import lazy_namespace
@@ -37,6 +38,7 @@ def main() -> None:
     plain_streams()
     from attnscope.cli.commands import app
 
+    show_warnings()
     stopping.begin()
     try:
         code = _exit_code(app, stopping)

@@ -18,6 +18,7 @@ from attnscope.cli.completion import arguments, tasks
 from attnscope.cli.plugin_commands import plugin_command, plugin_command_names
 from attnscope.cli.refusals import UsageError, refusal
 from attnscope.cli.stopping import STOPPED
+from attnscope.deprecated import new_options
 from attnscope.errors import bad, listed
 from attnscope.files import reason
 
@@ -38,6 +39,7 @@ class Commands(TyperGroup):
         return super().get_command(ctx, cmd_name) or plugin_command(cmd_name)
 
     def make_context(self, info_name: Any, args: list[str], *more: Any, **extra: Any) -> Any:
+        args = new_options(args)
         self.typed = tuple(args)
         with interruptible(), self._parser_errors_as_sentences():
             return super().make_context(info_name, args, *more, **extra)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from attnscope.deprecated import old_names
 from attnscope.dynamics.starts import StartName
 from attnscope.dynamics.train import EngineName, train
 from attnscope.dynamics.trajectory import Trajectory
@@ -17,6 +18,7 @@ from attnscope.tasks.planted.single_location import SingleLocation
 __all__ = ["EXPERIMENTS", "Experiment", "run_experiment"]
 
 
+@old_names
 class Experiment(NamedTuple):
     """Erf at `inverse_temperature` on SingleLocation(dim, length, gamma^2 = 1/2, noise),
     trained from `start`.

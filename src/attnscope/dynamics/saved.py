@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from attnscope.deprecated import new_names
 from attnscope.errors import bad
 from attnscope.files import check_place, whole_file
 from attnscope.numerics.border.array_files import Unreadable, read_arrays
@@ -92,7 +93,7 @@ def _read_file(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     name = kind.__name__
     try:
-        arrays = read_arrays(_npz_path(path))
+        arrays = new_names(read_arrays(_npz_path(path)))
         about = json.loads(arrays.pop("setup").tobytes())
         complete = (
             about["format"] == FORMAT
@@ -224,7 +225,7 @@ def _rebuild_predictor(described: dict[str, Any], of: str) -> Predictor | MultiH
             f"a file of {described['words']}",
             "load(path, predictor=...)",
         )
-    arguments = dict(described["arguments"])
+    arguments = new_names(described["arguments"])
     kind = described["kind"]
     if isinstance(arguments.get("inverse_temperature"), dict):
         arguments["inverse_temperature"] = InverseTime(**arguments["inverse_temperature"])

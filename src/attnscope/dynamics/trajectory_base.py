@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
+from attnscope.deprecated import old_names
 from attnscope.dynamics.engines.engine import State
 from attnscope.dynamics.outcome_table import Ends, ends_card
 from attnscope.figures.figure import Figure, Panel
@@ -30,6 +31,7 @@ class Reached(NamedTuple):
     swapped_at: np.ndarray
 
 
+@old_names
 class Runs:
     """Base of dataclasses with `setup` (task, predictor and settings), arrays,
     and the engine's `state`.

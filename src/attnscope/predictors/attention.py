@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 from scipy.special import erf, softmax
 
+from attnscope.deprecated import OLD_NAME, OldNames, accept_old_keyword_of
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.whole_values import array_of, refuse_lost
@@ -50,7 +51,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Predictor:
+class Predictor(OldNames):
     """Base of the predictors: an inverse temperature and a map from scores lam u (n, L) to weights.
 
     Class attributes tell the formulas what kind of predictor this is; your own predictor sets its
@@ -70,6 +71,11 @@ class Predictor:
     any_length: ClassVar[bool] = True
 
     inverse_temperature: InverseTemperature
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        if OLD_NAME in named:
+            accept_old_keyword_of(cls)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         lam = self.inverse_temperature
@@ -361,7 +367,7 @@ def sigma_values(sigma: Callable[[Any], Any], x: np.ndarray) -> np.ndarray:
         ) from error
 
 
-class Heads:
+class Heads(OldNames):
     """Base of predictors with several heads (heads.py):
     directions are K, V (H, d), weights (n, H, L).
     """

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import softmax
 
+from attnscope.deprecated import old_names
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Softmax
@@ -30,6 +31,7 @@ from attnscope.predictors.inverse_temperature import (
 __all__ = ["FullAttention"]
 
 
+@old_names
 @dataclass(frozen=True, eq=False)
 class FullAttention:
     """softmax(lam X Q K^T X^T) X V O^T: all L rows, or the [CLS] row alone.

@@ -26,6 +26,7 @@ from typing import Any, ClassVar, TypeGuard
 import numpy as np
 from scipy.special import softmax
 
+from attnscope.deprecated import old_names
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Heads, Predictor, has_one_head
@@ -136,6 +137,7 @@ def adds_heads(predictor: object) -> TypeGuard[MultiHead]:
     return getattr(type(predictor), "added", None) is True
 
 
+@old_names
 @dataclass(frozen=True, eq=False)
 class BayesSoftmax(JointHeads):
     """One softmax over heads and tokens jointly, with a bias per head and a term in |x|^2 (module

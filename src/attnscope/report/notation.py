@@ -123,7 +123,7 @@ def symbols() -> tuple[Symbol, ...]:
         Symbol(
             "lambda",
             _row("<mi>σ</mi><mo>(</mo><mi>λ</mi><mi>u</mi><mo>)</mo>"),
-            "inverse temperature: multiplies the scores u; large (full line), small (dashes)",
+            "inverse temperature (the paper: temperature), multiplies the scores u; large (full line), small (dashes)",
             _steps(),
         ),
         Symbol(

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from attnscope.deprecated import accept_old_keyword
 from attnscope.dynamics.overlap_runs import at_inverse_temperature
 from attnscope.dynamics.starts import StartName
 from attnscope.dynamics.train import train
@@ -42,6 +43,7 @@ __all__ = [
 SINGLE_LOCATION = "single-location"
 
 
+@accept_old_keyword
 def oracle_risk(
     dim: int | None = None,
     length: int | None = None,
@@ -111,6 +113,7 @@ def optimal_inverse_temperature(
     return out | ({"critical_inverse_temperature": critical} if np.isfinite(critical) else {})
 
 
+@accept_old_keyword
 def outcomes(
     dim: int | None = None,
     inverse_temperature: float | None = None,

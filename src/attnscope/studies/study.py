@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnscope.deprecated import new_study
 from attnscope.errors import AttnscopeError, bad
 from attnscope.figures.figure import Figure
 from attnscope.plugins import import_named
@@ -126,6 +127,7 @@ def load_study(path: str | os.PathLike[str]) -> Study:
     of = str(path)
     data = _read_toml(path)
     _check_keys(data, STUDY_KEYS, of)
+    data = new_study(data, FUNCTIONS, of)
     grid, fixed, figure = (_table(data, name, of) for name in ("grid", "fixed", "figure"))
     check_figure(figure, of)
     function = _function(data.get("function"), of)

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from attnscope.deprecated import old_names
 from attnscope.errors import AttnscopeError, bad
 from attnscope.html_tables import NotebookList, card, paragraph, table
 from attnscope.numerics.border.estimate import Estimate
@@ -66,6 +67,7 @@ ERF = Erf(1.0)  # only its kind matters: the inverse temperature is passed besid
 FAINTEST_SIGNAL = 1e-140
 
 
+@old_names
 class ReferenceRow(NamedTuple):
     """One line of the table; inverse temperature None where the predictor has none."""
 

@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from attnscope.deprecated import old_names
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
@@ -74,6 +75,7 @@ class _Six(NamedTuple):
     inverse_temperature: Any
 
 
+@old_names
 class RiskGradient(_Six):
     """Partial derivatives of the risk in the five overlaps and the inverse temperature.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from attnscope.deprecated import accept_old_keyword
 from attnscope.dynamics.engines.engine import MiniBatchEngine, State
 from attnscope.dynamics.engines.full_vectors import tile_for
 from attnscope.dynamics.engines.jax_stepper import Stepper, fresh_state
@@ -81,6 +82,7 @@ class FullHeads(MiniBatchEngine):
         vectors = starting_vectors(G, self.task.teachers, seed, "FullHeads")
         return fresh_state({"vectors": vectors}, seed)
 
+    @accept_old_keyword
     def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
         """State after len(inverse_temperatures) more steps."""
         return self._stepper.advance(state, inverse_temperatures)

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from attnscope.deprecated import accept_old_keyword
 from attnscope.dynamics.engines.engine import State, checked_steps
 from attnscope.dynamics.engines.jax_stepper import Stepper, fresh_state
 from attnscope.dynamics.engines.losses import LOSSES, weight_function
@@ -83,6 +84,7 @@ class FullPopulation:
         k, v = vectors_with(overlaps, self.task, seed, "FullPopulation")
         return fresh_state({"k": k, "v": v}, seed)
 
+    @accept_old_keyword
     def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
         """State after len(inverse_temperatures) more steps."""
         if self.twin:
@@ -185,6 +187,7 @@ class FullSgd:
         k, v = vectors_with(overlaps, self.task, seed, "FullSgd")
         return fresh_state(self.optimiser.begin({"k": k, "v": v}), seed)
 
+    @accept_old_keyword
     def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
         """State after len(inverse_temperatures) more steps."""
         return self._stepper.advance(state, inverse_temperatures)

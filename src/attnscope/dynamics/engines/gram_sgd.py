@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from attnscope.deprecated import accept_old_keyword
 from attnscope.dynamics.engines.engine import State
 from attnscope.dynamics.engines.gram_engine import GramSgd
 from attnscope.dynamics.engines.jax_stepper import Stepper, fresh_state
@@ -122,6 +123,7 @@ class GenericSgd(GramSgd):
     def _fresh_state(self, grams: np.ndarray, seed: int) -> State:
         return fresh_state({"gram": grams}, seed)
 
+    @accept_old_keyword
     def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
         """State after len(inverse_temperatures) more steps."""
         return self._stepper.advance(state, inverse_temperatures)

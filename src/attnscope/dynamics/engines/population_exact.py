@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from attnscope.deprecated import accept_old_keyword
 from attnscope.dynamics.engines.engine import State, checked_steps
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Predictor
@@ -67,6 +68,7 @@ class PopulationExact:
         o = Overlaps(*check.array(overlaps, "overlaps", "PopulationExact", (5, None)))
         return {"overlaps": np.stack(checked_overlaps(o, self.task, "PopulationExact"))}
 
+    @accept_old_keyword
     def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
         """State after len(inverse_temperatures) more steps;
         a run that leaves the finite numbers stays outside.

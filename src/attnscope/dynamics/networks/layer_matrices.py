@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from attnscope.deprecated import accept_old_keyword, old_names
 from attnscope.dynamics.engines.engine import State, checked_state
 from attnscope.dynamics.engines.full_vectors import Optimiser, draw_batch, tile_for
 from attnscope.dynamics.engines.jax_stepper import Stepper, fresh_state
@@ -35,6 +36,7 @@ from attnscope.theory.risk import checked_task
 __all__ = ["FullMatrices"]
 
 
+@old_names
 class FullMatrices:
     """A softmax attention layer trained on the squared loss of its [CLS] row (module docstring).
 
@@ -129,6 +131,7 @@ class FullMatrices:
         V = _nearest_mapping(V, O, self.scale * v)
         return {"Q": Q, "K": K, "V": V, "O": O, "cls": cls}
 
+    @accept_old_keyword
     def advance(self, state: State, inverse_temperatures: np.ndarray) -> State:
         """State after len(inverse_temperatures) more steps."""
         return self._stepper.advance(state, inverse_temperatures)

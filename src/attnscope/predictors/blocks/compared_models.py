@@ -16,6 +16,7 @@ from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 
+from attnscope.deprecated import old_names
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.blocks.sequence_model import (
@@ -29,6 +30,7 @@ from attnscope.predictors.blocks.transformer import Directions
 __all__ = ["DenseNet", "GatedRecurrent", "SimplifiedAttention", "has_two_vectors"]
 
 
+@old_names
 @dataclass(frozen=True)
 class SimplifiedAttention(SequenceModel):
     """The papers' predictor with free vectors: T(X) = sum_l sigma(lam X.k)_l X_l.v, sigma the

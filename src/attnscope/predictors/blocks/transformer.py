@@ -40,6 +40,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
+from attnscope.deprecated import old_names
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.blocks.sequence_model import Entry, Parameters, SequenceModel
@@ -60,6 +61,7 @@ class Directions(NamedTuple):
     value: np.ndarray
 
 
+@old_names
 @dataclass(frozen=True)
 class TransformerBlock(SequenceModel):
     """One pre-norm Transformer block with a register token (module docstring).

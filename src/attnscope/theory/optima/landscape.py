@@ -36,6 +36,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attnscope.deprecated import accept_old_keyword
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.predictors.attention import Erf, Predictor, has_one_head
@@ -202,6 +203,7 @@ def local_geometry(
     return LocalGeometry(gradient, np.sort(np.concatenate([inside, outside])))
 
 
+@accept_old_keyword
 def basin_prediction(
     task: SingleLocation, inverse_temperature: float, overlaps: Overlaps
 ) -> np.ndarray:

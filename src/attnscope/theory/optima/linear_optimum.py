@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attnscope.deprecated import old_names
 from attnscope.errors import bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate, estimate
@@ -43,6 +44,7 @@ __all__ = [
 ]
 
 
+@old_names
 class LinearOptimum(NamedTuple):
     """The least risk, and the LinearAttention(inverse_temperature, offset) that attains it at (k*,
     v*).

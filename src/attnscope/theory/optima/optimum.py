@@ -29,6 +29,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import erfc
 
+from attnscope.deprecated import accept_old_keyword
 from attnscope.errors import AttnscopeError, bad
 from attnscope.numerics.border import validation as check
 from attnscope.numerics.border.estimate import Estimate
@@ -245,6 +246,7 @@ def _checked_family(family: object, of: str) -> Callable[[float], Predictor]:
     return family  # type: ignore[return-value]
 
 
+@accept_old_keyword
 def oracle_regime(task: SingleLocation, inverse_temperature: float) -> OracleRegime:
     """How far (task, inverse temperature) is inside the asymptotic regime of the erf oracle (module
     docstring).

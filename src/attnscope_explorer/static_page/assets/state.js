@@ -6,6 +6,8 @@
   const table = () => window.attnscopeKnobs;
 
   const defaultOf = (view, name) => table().knobs[name].defaults[view] ?? table().knobs[name].default;
+  // what 0.2 called NEW_NAME in its links, until 0.5 (attnscope/deprecated.py)
+  const NEW_NAME = "inverse_temperature", OLD_NAME = NEW_NAME.slice("inverse_".length);
   const plain = (value) => (value === null ? "none" : String(value));
 
   // The value that a text means, or throws a sentence
@@ -27,7 +29,9 @@
   function parse(view, query) {
     const names = table().views[view].knobs, values = {}, sentences = [];
     names.forEach((name) => { values[name] = defaultOf(view, name); });
-    new URLSearchParams(query).forEach((text, name) => {
+    const given = [...new URLSearchParams(query)], old = (x) => x === OLD_NAME;
+    if (given.some((pair) => pair.some(old))) sentences.push(`${OLD_NAME} is now ${NEW_NAME}; the old name works until 0.5.`);
+    given.map((pair) => pair.map((x) => (old(x) ? NEW_NAME : x))).forEach(([name, text]) => {
       try {
         if (!names.includes(name)) throw `a name of the address of /${view} must be one of ${names.join(", ")}, got '${name.slice(0, 40)}'; attnscope explore has more.`;
         values[name] = parsed(name, text, view);
