@@ -57,9 +57,6 @@ AVOIDED = {
 
 # (file, words): why they stay
 EXCEPTIONS = {
-    ("attnscope_claims/slr/slr_12_which_limit.py", "foretold"): (
-        "the name of a comparison, by which its numbers are compared with those of 0.2.0"
-    ),
     ("attnscope/estimators/sets.py", "promised"): "promised_coverage is a public method",
     ("attnscope/estimators/regressor.py", "promised"): "promised_coverage is a public method",
     ("attnscope/corpora/sentences.py", "honest"): "a word of the generated sentences",

@@ -126,6 +126,7 @@ def constructor(kind):
         made = vars(base).get("__init__")
         if made is None or not base.__module__.startswith("attnscope"):
             continue
+        made = inspect.unwrap(made)
         written = inspect.isfunction(made) and made.__code__.co_filename != "<string>"
         return definition(made) if written else None
     return None

@@ -7,12 +7,13 @@ change of the code.
 from __future__ import annotations
 
 import pytest
-from helpers.claim_contract import ClaimContract, evidence, ids
+from helpers.claim_contract import ClaimContract, ids
 
 from attnscope.tasks.exchangeable.drifting_map import DriftingMap
 from attnscope.theory.exchangeable.memory import memory_curve
+from attnscope_claims.around import around_01_forget_gate as forget
 from attnscope_claims.around import around_02_local_linear as local
-from attnscope_claims.around.blind_memories import error_at_rest
+from attnscope_claims.around.blind_memories import best_rivals, error_at_rest
 
 
 @pytest.mark.parametrize("name", ids("around", ("01", "02")))
@@ -26,20 +27,21 @@ def test_the_table_of_best_errors():
     standard errors of theirs and the rounding of the note.
     """
     printed = {
-        "normal keys, a = 0.999": (1.0099, 0.25708, 0.2247),
-        "normal keys, a = 0.99": (2.7331, 1.4811, 1.028),
-        "normal keys, a = 0.9": (5.5931, 6.8672, 4.466),
-        "unit keys, a = 0.999": (0.12462, 0.06842, 0.06547),
-        "unit keys, a = 0.99": (0.33785, 0.25125, 0.2186),
-        "unit keys, a = 0.9": (0.69442, 0.85449, 0.6347),
+        ("normal", 0.999): (1.0099, 0.25708, 0.2247),
+        ("normal", 0.99): (2.7331, 1.4811, 1.028),
+        ("normal", 0.9): (5.5931, 6.8672, 4.466),
+        ("sphere", 0.999): (0.12462, 0.06842, 0.06547),
+        ("sphere", 0.99): (0.33785, 0.25125, 0.2186),
+        ("sphere", 0.9): (0.69442, 0.85449, 0.6347),
     }
-    (table,) = evidence("around-01-forget-gate").tables
-    assert {row[0] for row in table.rows} == set(printed)
-    for name, linear, delta, _, kalman, error, _ in table.rows:
-        a, b, c = printed[name]
-        assert linear == pytest.approx(a, rel=5e-5)
-        assert delta == pytest.approx(b, rel=1e-4)  # four digits of .06842
-        assert abs(kalman - c) < 5 * error + 0.002 * c
+    for (law, decay), (linear, delta, kalman) in printed.items():
+        task = DriftingMap(8, 1, 1.0, 0.5, decay, law)
+        assert best_rivals(task) == (
+            pytest.approx(linear, rel=5e-5),
+            pytest.approx(delta, rel=1e-4),
+        )
+        mean, error = forget._kalman(task, 600, 0)
+        assert abs(mean - kalman) < 5 * error + 0.002 * kalman
 
 
 def test_least_squares_that_forgets_ties_with_the_delta_rule_on_unit_keys():

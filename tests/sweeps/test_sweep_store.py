@@ -171,6 +171,7 @@ def test_unwritable_store_is_a_sentence(tmp_path, place, monkeypatch):
         sweep(sweep_cells.square, {"x": [1]}, store)
 
 
+@pytest.mark.filterwarnings("ignore:temperature is now")
 def test_results_of_older_versions_are_kept_and_a_sentence_says_that_they_are_not_reused(
     tmp_path,
 ):
@@ -187,6 +188,7 @@ def test_results_of_older_versions_are_kept_and_a_sentence_says_that_they_are_no
     assert "2 from the store" in printed and said == ""
 
 
+@pytest.mark.filterwarnings("ignore:temperature is now")
 def test_the_command_keeps_cells_of_another_version_if_told_so(tmp_path, monkeypatch):
     study = ROOT / "tests" / "data" / "version_0_2_0" / "study.toml"
     where = ("--store", tmp_path / "runs", "--out", tmp_path)

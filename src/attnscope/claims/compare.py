@@ -68,7 +68,9 @@ def worst(
     )
     rule = details.get("rule", "equal")
     side = {"equal": np.abs(m - p), "at most": m - p, "at least": p - m}[rule]
-    i = int(np.argmax(side / t))
+    # of a tolerance of zero every difference is infinitely many
+    strain = np.divide(side, t, out=np.where(side > 0, np.inf, -np.inf), where=t > 0)
+    i = int(np.argmax(strain))
     return Comparison(what, p[i], m[i], t[i], why=why, **details)
 
 

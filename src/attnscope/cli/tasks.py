@@ -50,7 +50,7 @@ def tasks_command(as_json: Json = False) -> None:
             ]
             print(table(["    --with", "default", "range", ""], lines, 3, COLUMNS) + "\n")
     print(
-        "Short for --with: --dim, --length, --gamma2, --noise, --signal, --inverse-temperature."
+        "Short for --with: --dim, --length, --gamma2, --noise, --signal,\n--inverse-temperature."
     )
     print_left_out(broken)
 

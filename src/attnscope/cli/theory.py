@@ -117,10 +117,8 @@ def _print_single(task: Any, rows: list[Any], as_json: bool) -> None:
     print(textwrap.fill(told, COLUMNS) + "\n")
     print(_risk_table(rows, ".5f"))
     if lambda_c is not None:
-        print(
-            f"\ncritical inverse temperature of the erf oracle: {lambda_c:.4f} (a minimum below, a "
-            "saddle above)"
-        )
+        told = f"critical inverse temperature of the erf oracle: {lambda_c:.4f} (a minimum below, a saddle above)"
+        print("\n" + textwrap.fill(told, COLUMNS))
 
 
 def _print_risks(chosen: Pair, rows: list[Any], refused: list[str], as_json: bool) -> None:

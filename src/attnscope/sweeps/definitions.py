@@ -78,7 +78,7 @@ class Definitions:
             and _first_line(node) == code.co_firstlineno
             and getattr(node, "name", "<lambda>") == code.co_name
         ]
-        if len(found) > 1:  # lambdas of one line, told apart by their columns
+        if len(found) > 1:  # lambdas of one line differ by their columns
             # the first instruction has no place of its own
             spots = [
                 (line, column) for line, _, column, end in code.co_positions() if line and end

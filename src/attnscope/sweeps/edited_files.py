@@ -42,7 +42,7 @@ def refuse_edited(
     moving = {name for one in nodes if isinstance(one, ast.Global) for name in one.names}
     moving |= {name for one in tree.body for name in changed_names(one)}
     codes = list(_codes(compile(content, "", "exec", dont_inherit=True)))
-    for name in _differing(tree, vars(loaded), codes):
+    for name in _changed_definitions(tree, vars(loaded), codes):
         if name not in moving and (names is None or name.partition(".")[0] in names):
             raise AttnscopeError(
                 f"{module}.{name} is not what its file says by now, so that no key can name what "
@@ -50,7 +50,7 @@ def refuse_edited(
             )
 
 
-def _differing(
+def _changed_definitions(
     tree: ast.Module | ast.ClassDef, space: Mapping[str, Any], codes: list[CodeType]
 ) -> Iterator[str]:
     """Names of the definitions that are loaded otherwise; of one name, the last definition counts."""
@@ -58,7 +58,9 @@ def _differing(
         value = space.get(name)
         if isinstance(node, ast.ClassDef):
             if isinstance(value, type):
-                yield from (f"{name}.{one}" for one in _differing(node, vars(value), codes))
+                yield from (
+                    f"{name}.{one}" for one in _changed_definitions(node, vars(value), codes)
+                )
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if not _is_same_function(node, _function(value), codes):
                 yield name

@@ -57,8 +57,9 @@ def _bag_rows(names: dict[str, Any], i: int) -> dict[str, Any]:
     )
     known = "" if names["truth"] is None else f", {right},"
     said = f"The model puts {weights[chosen]:.0%} of its attention on token {chosen + 1}{known} and {end}"
-    pair = (float(names["prediction"][i]), float(names["test_y"][i]))
-    answer = None if names["classes"] else pair
+    answer = None
+    if not names["classes"]:
+        answer = (float(names["prediction"][i]), float(names["test_y"][i]))
     return given(rows, said, decides, answer)
 
 

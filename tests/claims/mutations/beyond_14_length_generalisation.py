@@ -15,6 +15,15 @@ KEEP = (
 )
 
 REBUILT = {
+    **dict.fromkeys(
+        (
+            "block, fixed inverse temperature: weight of the informative token",
+            "block, log L inverse temperature: weight of the informative token",
+            "block, fixed temperature: weight of the informative token",
+            "block, log L temperature: weight of the informative token",
+        ),
+        "rounding decides how a block of JAX trains: other processors give other digits",
+    ),
     "simplified, s = 5.5, log L temperature: risk": (
         "the risk given scores, sampled over scores: the tolerance was 0.57 of the prediction"
     ),

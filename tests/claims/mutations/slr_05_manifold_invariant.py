@@ -47,3 +47,9 @@ MUTATIONS = (
         ),
     ),
 )
+
+REBUILT = {
+    "growth of rounding per step above the critical temperature": (
+        "rounding decides where it is measured: other processors give other digits"
+    )
+}

@@ -132,7 +132,7 @@ def check_answer(model: Any, path: Any) -> None:
         raise _member_error("members", "those of one model", "ones that give no answer", path)
 
 
-def _joined(model: str, name: str) -> str:
+def _dotted_name(model: str, name: str) -> str:
     return f"{model}.{name}" if model else name
 
 
@@ -144,12 +144,12 @@ def _check_attributes(
     for name, array in arrays.items():
         model, _, attribute = name.rpartition(".")
         if attribute in SCORES_OF_MEMBERS:
-            scores = arrays.get(_joined(model, SCORES_OF_MEMBERS[attribute]), array)
+            scores = arrays.get(_dotted_name(model, SCORES_OF_MEMBERS[attribute]), array)
             _check_measured(name, array, scores, path)
         if attribute == "plus_fold_" and not ((array >= 0) & (array < fits)).all():
             raise _member_error(name, f"numbers from 0 to {fits - 1}", "others", path)
         if attribute == "classes_":
-            outputs = known.get((_joined(model, "fitted"), "m"))
+            outputs = known.get((_dotted_name(model, "fitted"), "m"))
             _check_classes(name, array, outputs, path)
         if attribute == "feature_names_in_" and array.shape != (known.get(("", "d")),):
             got = f"the shape {array.shape}"

@@ -291,7 +291,7 @@ class Carrier(np.lib.mixins.NDArrayOperatorsMixin):
         return total / (self.size / max(total.size, 1))
 
     def clip(self, low: Any = None, high: Any = None) -> Any:
-        return _clipped(self, low, high)
+        return _clip(self, low, high)
 
     def dot(self, other: Any) -> Any:
         return np.dot(self, other)
@@ -337,10 +337,10 @@ def _piecewise_constant(x: Any, conditions: Any, values: Any) -> Any:
     if any(callable(v) for v in values) or isinstance(conditions, Carrier):
         raise Unsupported("piecewise with functions")
     out = 0.0 * x + (values[len(conditions)] if len(values) > len(conditions) else 0.0)
-    return _selected(conditions[::-1], values[: len(conditions)][::-1], out)
+    return _select(conditions[::-1], values[: len(conditions)][::-1], out)
 
 
-def _selected(conditions: Any, choices: Any, default: Any = 0.0) -> Any:
+def _select(conditions: Any, choices: Any, default: Any = 0.0) -> Any:
     """np.select: the first condition that holds decides."""
     out = default
     for condition, choice in reversed(list(zip(conditions, choices))):
@@ -348,7 +348,7 @@ def _selected(conditions: Any, choices: Any, default: Any = 0.0) -> Any:
     return out
 
 
-def _clipped(x: Any, a_min: Any = None, a_max: Any = None) -> Any:
+def _clip(x: Any, a_min: Any = None, a_max: Any = None) -> Any:
     """np.clip by maximum and minimum."""
     out = x if a_min is None else np.maximum(x, a_min)
     return out if a_max is None else np.minimum(out, a_max)
@@ -360,7 +360,7 @@ def _mean(x: Any, axis: Any = None, weights: Any = None, **kwargs: Any) -> Any:
     return x.mean(axis, **kwargs)
 
 
-def _rounded(x: Any, decimals: int = 0) -> Any:
+def _round_off(x: Any, decimals: int = 0) -> Any:
     """np.round."""
     unit = 10.0**decimals
     return np.rint(x * unit) / unit
@@ -372,12 +372,12 @@ COMPOSED_FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.digitize: _bin_numbers,
     np.searchsorted: _sorted_positions,
     np.piecewise: _piecewise_constant,
-    np.select: _selected,
-    np.clip: _clipped,
+    np.select: _select,
+    np.clip: _clip,
     np.mean: _mean,
     np.average: _mean,
-    np.round: _rounded,
-    np.around: _rounded,
+    np.round: _round_off,
+    np.around: _round_off,
 }
 
 
