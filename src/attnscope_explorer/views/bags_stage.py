@@ -44,22 +44,24 @@ def _bags_of(names: dict[str, Any], trace: dict[str, Any], i: int) -> list[int]:
 def _bag_rows(names: dict[str, Any], i: int) -> dict[str, Any]:
     weights = np.asarray(names["attention"][i])
     chosen = int(names["located"][i])
-    decides = chosen if names["truth"] is None else int(names["truth"][i])
+    truth = names["truth"]
+    decides = chosen if truth is None else int(truth[i])
     label = names["test_y"][i]
     p = names["prediction"][i]
+    answer = None
     if not names["classes"]:
-        p, label = f"{float(p):.2f}", f"{float(label):.2f}"
+        answer = (float(p), float(label))
+        p, label = (f"{x:.2f}" for x in answer)
     answers, title = single_token_answers(names, i)
     rows = {WEIGHTS_TITLE: weights, title: answers}
-    end = f"predicts {p}; the label is {label}."
     right = (
         "the one that decides" if decides == chosen else f"but token {decides + 1} decides"
     )
-    known = "" if names["truth"] is None else f", {right},"
-    said = f"The model puts {weights[chosen]:.0%} of its attention on token {chosen + 1}{known} and {end}"
-    answer = None
-    if not names["classes"]:
-        answer = (float(names["prediction"][i]), float(names["test_y"][i]))
+    known = "" if truth is None else f", {right},"
+    said = (
+        f"The model puts {weights[chosen]:.0%} of its attention on token {chosen + 1}{known} and "
+        f"predicts {p}; the label is {label}."
+    )
     return given(rows, said, decides, answer)
 
 
