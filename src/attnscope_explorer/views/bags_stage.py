@@ -50,7 +50,7 @@ def _bag_rows(names: dict[str, Any], i: int) -> dict[str, Any]:
     p = names["prediction"][i]
     answer = None
     if not names["classes"]:
-        answer = (float(p), float(label))
+        answer = float(p), float(label)
         p, label = (f"{x:.2f}" for x in answer)
     answers, title = single_token_answers(names, i)
     rows = {WEIGHTS_TITLE: weights, title: answers}
