@@ -294,7 +294,8 @@ def _figure(
         c = found["block", sharp]
         lines = _weights(blocks, sharp, GRID)
         weights += [
-            Line(GRID, w, "" if i else _words(sharp), color) for i, w in enumerate(lines)
+            Line(GRID, w, "" if i else _words(sharp), color, thin=True)
+            for i, w in enumerate(lines)
         ]
         half = BAND * np.sqrt(
             np.maximum(c.weight[:, :, 0] * (1 - c.weight[:, :, 0]), 0) / c.samples
