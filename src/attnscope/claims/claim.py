@@ -124,10 +124,10 @@ class Comparison:
         return float("inf") * used if used else 0.0
 
     def perturbed(self) -> Comparison:
-        """The measured route moved by three tolerances, at least 5 %,
-        to the side where the comparison should break.
+        """The measured route moved by three tolerances and 5 % of the prediction, to the side where
+        the comparison should break.
         """
-        shift = max(3 * self.tolerance, 0.05 * abs(self.predicted))
+        shift = 3 * self.tolerance + 0.05 * abs(self.predicted)
         down = self.rule == "at least" or (
             self.rule == "equal" and self.measured < self.predicted
         )

@@ -76,7 +76,7 @@ def _check_verdict(verdict: Verdict) -> float:
         if c.holds and c.perturbed().holds:
             raise CheckFailed(
                 f"comparison {c.what!r} still holds when its measured value is moved by three "
-                "tolerances or 5 %."
+                "tolerances and 5 %."
             )
     return worst
 

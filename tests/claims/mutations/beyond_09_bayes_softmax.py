@@ -6,8 +6,17 @@ KEEP = ("_row", "_bayes_risk", "_figure")
 
 
 def _like(kind, other):
-    """Rows in which one kind of attention does as another."""
-    return lambda row: lambda *args: (lambda found: {**found, kind: found[other]})(row(*args))
+    """Rows in which one kind of attention does as another, on tokens too."""
+
+    def changed(row):
+        def found(*args):
+            rows = row(*args)
+            same = rows[other]._replace(on_tokens=rows[other].on_tokens or rows[other].risk)
+            return {**rows, kind: same}
+
+        return found
+
+    return changed
 
 
 MUTATIONS = (
