@@ -208,3 +208,10 @@ def test_files_within_the_limit_are_read(tmp_path, small_memory):
     pytest.importorskip("pyarrow")
     pd.DataFrame({"features": SECRET.tolist()}).to_parquet(path)
     assert (open_bags(path)[0] == SECRET).all()
+
+
+def test_a_device_is_never_read(tmp_path):
+    path = tmp_path / "data.npz"
+    path.symlink_to("/dev/zero")
+    with pytest.raises(at.AttnscopeError, match="must be a file, got a device or a pipe"):
+        open_bags(path)

@@ -88,7 +88,11 @@ Held = dict[tuple[Path, str], np.ndarray]
 
 @contextmanager
 def name_file_in_errors(path: Path) -> Iterator[None]:
-    """Turn any error of a reader into one that names the file."""
+    """Turn any error of a reader into one that names the file. A device is never read: its contents
+    may not end.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise AttnscopeError(f"{path} must be a file, got a device or a pipe.")
     try:
         yield
     except AttnscopeError:
