@@ -373,3 +373,10 @@ def test_other_sentences(fitted):
     with pytest.raises(AttnscopeError, match=r"predict_set of .* fitted by fit"):
         at.SingleLocationClassifier().fit_batches([(X, Y > 0)]).predict_set(X)
     assert not hasattr(cross, "location_scores_")
+
+
+def test_no_number_of_bags_guarantees_everything():
+    batch = at.SingleLocation(6, 4, seed=1).sample(40, seed=1)
+    model = at.SingleLocationRegressor().fit(batch.tokens, batch.target)
+    with pytest.raises(AttnscopeError, match="below 1, because no number of bags"):
+        model.predict_interval(batch.tokens, 1)

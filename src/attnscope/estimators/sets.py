@@ -78,6 +78,14 @@ def _measuring_groups(kind: str, groups: int) -> int:
     return int(np.prod(plus_folds(groups))) if kind == "cv+" else groups
 
 
+def _groups_needed(coverage: float, of: str) -> int:
+    """The fewest held-out groups that guarantee the coverage; no number guarantees 1."""
+    if coverage == 1:
+        must = "below 1, because no number of bags guarantees all of them"
+        raise bad("coverage", of, must, coverage, "coverage=0.9")
+    return fewest_groups(coverage)
+
+
 def _min_fit_groups(kind: str, coverage: float) -> int:
     """The smallest number of groups in fit that reaches this coverage."""
     need = fewest_groups(coverage)
@@ -204,7 +212,7 @@ class Sets(Parameters):
             raise bad("coverage", of, must, coverage, "coverage=0.9")
         weight = self.plus_weights_ if plus else self._conformal_weights
         held = round(float(weight.sum()))
-        if fewest_groups(coverage) > held:
+        if _groups_needed(coverage, of) > held:
             what = "bag" if (weight == 1).all() else "group"
             must = (
                 f"at most {held}/{held + 1} with {held} held-out {what}s; "
@@ -250,7 +258,7 @@ class Sets(Parameters):
         if not hasattr(self, "location_scores_"):
             return _as_token_mask(before < coverage * (1 - WEIGHT_ROUNDING), held)
         known = round(float(self.location_weights_.sum()))
-        if fewest_groups(coverage) > known:
+        if _groups_needed(coverage, of) > known:
             must = (
                 f"at most {known}/{known + 1} with {known} known locations; it needs at least "
                 f"{fewest_groups(coverage)}"
