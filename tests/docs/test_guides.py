@@ -163,8 +163,11 @@ def test_own_words_in_a_study_are_followed_when_they_change(tmp_path):
     first = run("--workers", "2")
     assert "2 cells, 0 from the store, 2 computed" in first.stdout, first.stderr
     assert "2 cells, 2 from the store, 0 computed" in run().stdout
-    with open(tmp_path / "sign_location.py", "a") as file:
-        file.write("# edited\n")
+    task = tmp_path / "sign_location.py"
+    text = task.read_text()
+    task.write_text(f"{text}# a comment\n")
+    assert "2 cells, 2 from the store, 0 computed" in run().stdout
+    task.write_text(text.replace("np.sign(", "2 * np.sign("))
     assert "2 cells, 0 from the store, 2 computed" in run().stdout
 
 
